@@ -116,9 +116,14 @@ absl::Status Group::put_on_stream(const CollectiveCall &call, void *stream) {
                                                         ": ", status.message()));
 }
 
+// In the child of a fork(), locks of the link may be held for good.
+static absl::Status not_in_child() {
+  return is_forked_child() ? absl::FailedPreconditionError(why_not_compute()) : absl::OkStatus();
+}
+
 absl::StatusOr<Group::Item> Group::enqueue(CollectiveCall call, void **stream) {
-  if (is_forked_child()) // its locks may be held for good
-    return absl::FailedPreconditionError(absl::StrCat(described(call), ": ", why_not_compute()));
+  if (absl::Status status = not_in_child(); !status.ok())
+    return absl::Status(status.code(), absl::StrCat(described(call), ": ", status.message()));
   WEFT_RETURN_IF_ERROR(check(call, me_, size()));
   if (absl::Status status = link_->status(); !status.ok())
     return absl::Status(status.code(), absl::StrCat(status.message(), ". Rank ", link_->rank(),
@@ -333,14 +338,12 @@ absl::StatusOr<Communicator> Communicator::connect(const World &world, std::stri
 }
 
 absl::Status Communicator::add_devices(std::string_view layer) {
-  if (is_forked_child())
-    return absl::FailedPreconditionError(why_not_compute());
+  WEFT_RETURN_IF_ERROR(not_in_child());
   return link_->add_devices(layer);
 }
 
 absl::Status Communicator::status() const {
-  if (is_forked_child())
-    return absl::FailedPreconditionError(why_not_compute());
+  WEFT_RETURN_IF_ERROR(not_in_child());
   return link_->status();
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 
 #include "backends/cpu/device/factor_kernels.h"
 #include "backends/cpu/device/factor_lanes.h"
@@ -78,27 +79,28 @@ void unpack_lanes(const T *from, int64_t elements, int64_t matrices, To *to) {
       to[lane * elements + i] = from[i * kPanelLanes<T> + lane];
 }
 
+// copy(row, columns) for each row. Copies of a known length are a move each, so that of a whole panel
+// is one.
+template <typename T, typename Copy> void copy_rows(int64_t rows, int64_t columns, Copy copy) {
+  constexpr std::integral_constant<int64_t, kPanelLanes<T>> kAll;
+  for (int64_t i = 0; i < rows; ++i)
+    if (columns == kAll)
+      copy(i, kAll);
+    else
+      copy(i, columns);
+}
 template <typename T>
 void pack(const T *from, int64_t from_row, int64_t rows, int64_t columns, T *panel) {
-  constexpr int64_t kLanes = kPanelLanes<T>;
-  if (columns == kLanes) { // copies of a known length are a move each
-    for (int64_t i = 0; i < rows; ++i)
-      std::copy_n(from + i * from_row, kLanes, panel + i * kLanes);
-    return;
-  }
-  for (int64_t i = 0; i < rows; ++i) {
-    std::copy_n(from + i * from_row, columns, panel + i * kLanes);
-    std::fill_n(panel + i * kLanes + columns, kLanes - columns, T(0));
-  }
+  copy_rows<T>(rows, columns, [&](int64_t i, auto copied) {
+    T *row = panel + i * kPanelLanes<T>;
+    std::fill_n(std::copy_n(from + i * from_row, copied, row), kPanelLanes<T> - copied, T(0));
+  });
 }
 template <typename T>
 void unpack(const T *panel, int64_t rows, int64_t columns, T *to, int64_t to_row) {
-  constexpr int64_t kLanes = kPanelLanes<T>;
-  for (int64_t i = 0; i < rows; ++i)
-    if (columns == kLanes)
-      std::copy_n(panel + i * kLanes, kLanes, to + i * to_row);
-    else
-      std::copy_n(panel + i * kLanes, columns, to + i * to_row);
+  copy_rows<T>(rows, columns, [&](int64_t i, auto copied) {
+    std::copy_n(panel + i * kPanelLanes<T>, copied, to + i * to_row);
+  });
 }
 
 // body(column, columns) for the panels of columns [begin, end), each of which takes so much work.
