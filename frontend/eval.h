@@ -26,9 +26,9 @@ void submit_step(std::span<const Tensor> tensors, Location location = Location::
 // For optimizers: a step that is made as a whole or not at all. `record` records it and gives the
 // tensors that submit_step() takes. Where either fails, `writes`, all that the step may write, hold
 // again what they held before it, and the error goes on. Not taken back is what has been submitted
-// already (by an eval() in `record`, for a part of several devices), and a value that was computed
-// before it was written (p.copy_(x), where x is in memory): such writes belong behind all that may
-// fail. Undefined tensors are left out.
+// already (by an eval() or another step in `record`, for a part of several devices), and a value
+// that was computed before it was written (p.copy_(x), where x is in memory): such writes belong
+// behind all that may fail. Undefined tensors are left out.
 void make_step(std::span<const Tensor> writes, const std::function<std::vector<Tensor>()> &record,
                Location location = Location::current());
 

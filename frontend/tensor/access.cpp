@@ -191,7 +191,7 @@ void *Tensor::mutable_data_bytes(Location location) {
                                         impl->type->device));
   }
   ++impl->version;
-  impl->var = x;
+  impl->var.value = x.value; // a leaf's history is not its storage's
   return make_writable(x.value.get(), location);
 }
 

@@ -521,6 +521,21 @@ TEST_F(Recorder, ATensorOutlivesAPointerThatItCannotGive) {
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{4}));
 }
 
+TEST_F(Recorder, ALeafGivesItsPointerAgain) {
+  Tensor w = zeros({2}).set_requires_grad();
+  NoGrad no_grad;
+  for (float value : {2.f, 3.f}) {
+    w.mutable_data<float>()[0] = value;
+    w.zero_grad();
+    {
+      EnableGrad grad;
+      (w * w).sum().backward();
+    }
+    EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{2 * value, 0}));
+  }
+  EXPECT_TRUE(w.is_leaf() && w.requires_grad());
+}
+
 // A detached tensor and a view lie in another tensor's memory; the error says so for both.
 TEST_F(Recorder, MemoryOfAnotherTensorIsNotWrittenDirectly) {
   Tensor x = ones({4}).eval();
