@@ -367,12 +367,14 @@ private:
     return false;
   }
 
+  // Whether a kernel with the op has several elements for each of the value's.
+  static bool isRepeatedBy(Operation *op, Value value) {
+    return elementsOf(op->getResult(0)) >= limits::kRepeatedElements * elementsOf(value);
+  }
   // Whether the group's kernel would compute each element of the value several times.
   bool repeats(int group, Value value) const {
-    return llvm::any_of(graph_.members(group), [&](int node) {
-      return elementsOf(graph_.node(node)->getResult(0)) >=
-             limits::kRepeatedElements * elementsOf(value);
-    });
+    return llvm::any_of(graph_.members(group),
+                        [&](int node) { return isRepeatedBy(graph_.node(node), value); });
   }
 
   bool reads(int group, Value value) const {
@@ -438,31 +440,33 @@ private:
   // that each row is multiplied by; null if there is none. In memory of its own it is read as it
   // lies.
   static Operation *gatheredByRows(const FusionDomain &domain, ArrayRef<Operation *> ops) {
-    int64_t most = 0;
-    for (Operation *op : ops)
-      most = std::max(most, elementsOf(op->getResult(0)));
-    for (Operation *op : ops) {
+    auto isGathered = [&](Operation *op) {
       auto slice = dyn_cast<ir::SliceOp>(op);
-      if (!slice || domain.inner().empty() ||
-          llvm::is_contained(ops, slice.getInput().getDefiningOp()))
-        continue;
-      RankedTensorType from = slice.getInput().getType(), to = slice.getType();
-      const FusionDomain::Layout *layout = domain.layout(slice.getResult());
-      if (!layout || layout->empty() || layout->back() != domain.inner().back() ||
-          !from.hasStaticShape() ||
-          most < limits::kRepeatedElements * elementsOf(slice.getResult()))
-        continue;
-      int64_t dim = to.getRank() - 1;
-      while (dim > 0 && to.getDimSize(dim) == 1)
-        --dim;
-      int64_t bytes = (to.getElementTypeBitWidth() + 7) / 8,
-              stride = bytes * slice.getSteps()[dim] *
-                       ShapedType::getNumElements(from.getShape().drop_front(dim + 1));
-      int64_t touched = elementsOf(slice.getResult()) * std::min(stride, limits::kLineBytes);
-      if (stride > limits::kMaxLaneStride * bytes && touched >= limits::kMinTurnedBytes)
-        return op;
-    }
-    return nullptr;
+      return slice && gathersLines(domain, slice) &&
+             llvm::any_of(ops,
+                          [&](Operation *each) { return isRepeatedBy(each, slice.getResult()); }) &&
+             !llvm::is_contained(ops, slice.getInput().getDefiningOp());
+    };
+    const auto *found = llvm::find_if(ops, isGathered);
+    return found == ops.end() ? nullptr : *found;
+  }
+
+  // Whether elements of a slice that are next to each other along the vectors lie apart, in many
+  // lines of a cache.
+  static bool gathersLines(const FusionDomain &domain, ir::SliceOp slice) {
+    RankedTensorType from = slice.getInput().getType(), to = slice.getType();
+    const FusionDomain::Layout *layout = domain.layout(slice.getResult());
+    if (!layout || layout->empty() || domain.inner().empty() ||
+        layout->back() != domain.inner().back() || !from.hasStaticShape())
+      return false;
+    int64_t dim = to.getRank() - 1;
+    while (dim > 0 && to.getDimSize(dim) == 1)
+      --dim;
+    int64_t bytes = (to.getElementTypeBitWidth() + 7) / 8,
+            stride = bytes * slice.getSteps()[dim] *
+                     ShapedType::getNumElements(from.getShape().drop_front(dim + 1));
+    int64_t touched = elementsOf(slice.getResult()) * std::min(stride, limits::kLineBytes);
+    return stride > limits::kMaxLaneStride * bytes && touched >= limits::kMinTurnedBytes;
   }
 
   // A large transpose across the vectors of a kernel with reductions, whose schedule does not turn

@@ -93,10 +93,10 @@ inline constexpr int64_t kDrawnTogether = 64, kLeastDrawn = 2;
 
 // A transpose of at least so many bytes is a kernel of its own before reductions that would gather
 // what it reads: a line of a cache is then read once for each element of it. Smaller ones stay in
-// the L1 cache, from which gathering takes no longer than a launch.
+// the L1 cache, from which gathering takes no longer than a launch. A slice that all rows read is
+// one as well, where its elements lie in so many bytes of lines.
 inline constexpr int64_t kMinTurnedBytes = 64 << 10;
-// So are the lines of a cache, of kLineBytes, that the elements of a slice lie in, where rows read
-// it again.
+// Bytes of a line of a cache, as codegen has it.
 inline constexpr int64_t kLineBytes = 64;
 // The longest rows that codegen turns in scratch of its own (kMostTurnedBytes there, of float64),
 // and elements between lanes up to which it shuffles whole vectors.

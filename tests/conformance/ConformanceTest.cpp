@@ -3,8 +3,7 @@
 // record. All calls of an op in one dtype are one module. What a backend may refuse stands in a
 // table (Refusals.h).
 // Of what makes the same kernels in another way (operands that are views, Variant::half) a run
-// takes every second dtype of an op: WEFT_CONFORMANCE says which, 0 or 1 (tools/test.sh draws it
-// for each tree), or all.
+// takes every second dtype of an op (Turns.h).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -20,7 +19,7 @@
 #include "tests/support/ErrorBudget.h"
 #include "tests/support/OpModule.h"
 #include "tests/support/OpRows.h"
-#include "llvm/Support/xxhash.h"
+#include "tests/support/Turns.h"
 #include "gtest/gtest.h"
 
 namespace weft::tests {
@@ -213,15 +212,6 @@ private:
   std::map<std::tuple<DType, Layout, int64_t>, Batch> batches_;
   std::map<std::pair<DType, std::string>, Batch> special_;
 };
-
-// Whether an op's dtype is among those of this run, of a way to call it that takes half of them.
-bool hasTurn(llvm::StringRef op, llvm::StringRef way, DType dtype) {
-  const char *given = std::getenv("WEFT_CONFORMANCE");
-  llvm::StringRef half = given ? given : "0";
-  uint64_t turn =
-      llvm::xxh3_64bits(op) + llvm::xxh3_64bits(way) + static_cast<uint64_t>(dtype) + (half == "1");
-  return half == "all" || turn % 2 == 0;
-}
 
 class ConformanceTest : public testing::TestWithParam<std::tuple<Variant, std::string>> {
 protected:

@@ -117,8 +117,9 @@ void note_left(Value &value);
 SourceLine *source_line(Location location, const ModuleName *module = nullptr);
 
 // The signature of an op that was not met before; the properties go into a copy. result: its only
-// result's type, or null to ask the op's own rule. Fails where the rule refuses the operands, or,
-// for an op that the caller knows by name only, where the op does not verify.
+// result's type, or null to ask the op's own rule. Fails where the rule refuses the operands, or
+// where the op does not verify. by_name: the caller knows the op by its name only, which messages
+// then begin with; how many operands the op takes is looked at first.
 Signature *make_signature(mlir::OperationName op, mlir::OpaqueProperties properties,
                           llvm::ArrayRef<const Var *> operands, const TypeInfo *result,
                           bool by_name);
