@@ -162,19 +162,30 @@ std::pair<Tensor, Tensor> mode(const Tensor &x, int64_t dim, bool keepdim, Locat
 
 namespace {
 
-// The q-th quantile of what is in order along axis, a NaN last.
-Tensor quantile_of(const Tensor &ordered, const Tensor &has_nan, double q, int64_t axis) {
-  double at = q * static_cast<double>(ordered.shape()[static_cast<size_t>(axis)] - 1),
-         low = std::floor(at), weight = at - low;
-  Tensor below = ordered.narrow(axis, static_cast<int64_t>(low), 1);
-  Tensor result = below;
-  if (weight > 0) {
-    Tensor above = ordered.narrow(axis, static_cast<int64_t>(low) + 1, 1), between = above - below;
-    result = weight < 0.5 ? below + weight * between
-                          : above - (1 - weight) * between; // exact at both ends
+// The q-th quantile of `size` elements lies between those at places low and low + 1 of their order.
+struct QuantilePlace {
+  int64_t low;
+  double weight; // of the second one; 0: there may be none
+  QuantilePlace(double q, int64_t size) {
+    double at = q * static_cast<double>(size - 1);
+    low = static_cast<int64_t>(std::floor(at));
+    weight = at - std::floor(at);
   }
-  return where(has_nan, std::numeric_limits<double>::quiet_NaN(), result);
-}
+  int64_t count() const {
+    return weight > 0 ? 2 : 1;
+  }
+  // Of the elements at its places.
+  Tensor between(const Tensor &elements, int64_t axis) const {
+    Tensor below = elements.narrow(axis, 0, 1);
+    if (weight == 0)
+      return below;
+    Tensor above = elements.narrow(axis, 1, 1), step = above - below;
+    return weight < 0.5 ? below + weight * step : above - (1 - weight) * step; // exact at both ends
+  }
+};
+
+// For up to so many quantiles each one's places are looked for, which takes an eighth of a sort.
+constexpr size_t kFewQuantiles = 4;
 
 std::vector<Tensor> quantiles(const Tensor &x, const std::vector<double> &q,
                               std::optional<int64_t> dim, bool keepdim) {
@@ -191,12 +202,21 @@ std::vector<Tensor> quantiles(const Tensor &x, const std::vector<double> &q,
   } else {
     kept[static_cast<size_t>(axis)] = 1;
   }
-  size_to_choose_from(rows, axis);
   rows = rows.to(computing_dtype(dtype));
-  Tensor in_order = sort(rows, axis).first, has_nan = any(is_nan(rows), axis, true);
+  int64_t size = size_to_choose_from(rows, axis);
+  Tensor in_order = q.size() > kFewQuantiles ? sort(rows, axis).first : Tensor(),
+         has_nan = any(is_nan(rows), axis, true);
   std::vector<Tensor> results;
   for (double one : q) {
-    Tensor result = quantile_of(in_order, has_nan, one, axis).to(dtype);
+    QuantilePlace place(one, size);
+    Tensor elements = in_order.defined()
+                          ? in_order.narrow(axis, place.low, place.count())
+                          : gather(rows, axis,
+                                   ordered(rows, axis, false, place.low + place.count())
+                                       .narrow(axis, place.low, place.count()));
+    Tensor result =
+        where(has_nan, std::numeric_limits<double>::quiet_NaN(), place.between(elements, axis))
+            .to(dtype);
     results.push_back(keepdim ? result.reshape(kept) : result.squeeze(axis));
   }
   return results;

@@ -37,7 +37,27 @@ public:
     claim.ops.push_back(op);
     claim.inputs.push_back(sort.getInput());
     claim.outputs.push_back(sort.getResult());
+    if (ir::SliceOp places = soleSlice(sort)) {
+      claim.set("first", builder.getI64IntegerAttr(places.getStarts()[sort.getDim()]));
+      claim.ops.push_back(places);
+      claim.outputs[0] = places.getResult();
+    }
     return claim;
+  }
+
+private:
+  // All that is read of the order: a part along its dim, which is found without the order of the
+  // rest (a median). Null where it is read otherwise.
+  static ir::SliceOp soleSlice(ir::ArgSortOp sort) {
+    auto slice = sort->hasOneUse() ? dyn_cast<ir::SliceOp>(*sort->user_begin()) : nullptr;
+    if (!slice || !slice.getType().hasStaticShape())
+      return nullptr;
+    for (auto [dim, start] : llvm::enumerate(slice.getStarts())) {
+      bool isWhole = slice.getType().getDimSize(dim) == sort.getType().getDimSize(dim);
+      if (slice.getSteps()[dim] != 1 || (dim != sort.getDim() && !isWhole))
+        return nullptr;
+    }
+    return slice;
   }
 };
 

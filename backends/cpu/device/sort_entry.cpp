@@ -19,6 +19,7 @@ absl::StatusOr<SortProblem> read_problem(const LibraryCall &call) {
                                                    " operands; there must be x and the indices"));
   WEFT_ASSIGN_OR_RETURN(int64_t dim, runtime::config_int(call.config, "dim"));
   WEFT_ASSIGN_OR_RETURN(int64_t descending, runtime::config_int(call.config, "descending", 0));
+  WEFT_ASSIGN_OR_RETURN(int64_t first, runtime::config_int(call.config, "first", 0));
   const TensorRef &x = call.operands[0], &indices = call.operands[1];
   if (dim < 0 || dim >= static_cast<int64_t>(x.dims.size()))
     return absl::InvalidArgumentError(
@@ -35,11 +36,16 @@ absl::StatusOr<SortProblem> read_problem(const LibraryCall &call) {
         absl::StrCat("x is [", absl::StrJoin(x.dims, ", "), "] and the indices are [",
                      absl::StrJoin(indices.dims, ", "), "]; they may differ along dim ", dim,
                      " only, and have no more there"));
+  if (first < 0 || first > x.dims[along] - indices.dims[along])
+    return absl::InvalidArgumentError(
+        absl::StrCat("config first is ", first, "; of ", x.dims[along], " places, ",
+                     indices.dims[along], " begin at 0 to ", x.dims[along] - indices.dims[along]));
   if (!is_row_major(x) || !is_row_major(indices))
     return absl::UnimplementedError("x and the indices must be row-major");
   SortProblem p;
   p.dtype = x.dtype;
   p.size = x.dims[along];
+  p.first = first;
   p.count = indices.dims[along];
   p.descending = descending != 0;
   for (size_t i = 0; i < x.dims.size(); ++i)

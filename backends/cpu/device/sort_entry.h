@@ -8,7 +8,8 @@
 namespace weft::backends::cpu {
 
 // Operands: x, of any dtype, and the indices, int64; row-major. Config: dim; descending, 1 or 0
-// (default). The indices have x's dims, but perhaps fewer along dim: the first so many of them.
+// (default); first (default 0). The indices have x's dims, but perhaps fewer along dim: those at so
+// many places of the order, from `first` on.
 const runtime::LibraryEntry &sort_entry();
 
 } // namespace weft::backends::cpu

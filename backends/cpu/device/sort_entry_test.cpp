@@ -19,11 +19,12 @@ using runtime::LibraryCall;
 using runtime::TensorRef;
 using Ints = std::vector<int64_t>;
 
-LibraryCall call_of(DType dtype, const Ints &dims, int64_t dim, int64_t count, bool descending) {
+LibraryCall call_of(DType dtype, const Ints &dims, int64_t dim, int64_t count, bool descending,
+                    int64_t first = 0) {
   Ints results = dims;
   results[static_cast<size_t>(dim)] = count;
   return {"weft.arg_sort",
-          {{"descending", int64_t(descending)}, {"dim", dim}},
+          {{"descending", int64_t(descending)}, {"dim", dim}, {"first", first}},
           {row_major(dims, dtype), row_major(results, DType::kInt64)},
           1,
           -1,
@@ -55,7 +56,7 @@ template <typename T> Ints run(const LibraryCall &call, const std::vector<T> &x,
 
 // By a stable sort of indices, with `value` as a number that compares.
 template <typename T, typename Value>
-Ints expected(const std::vector<T> &x, const Ints &dims, int64_t dim, int64_t count,
+Ints expected(const std::vector<T> &x, const Ints &dims, int64_t dim, int64_t first, int64_t count,
               bool descending, Value value) {
   int64_t outer = 1, inner = 1, size = dims[static_cast<size_t>(dim)];
   for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i)
@@ -78,18 +79,19 @@ Ints expected(const std::vector<T> &x, const Ints &dims, int64_t dim, int64_t co
         return !(descending ? less(a, b) : less(b, a)) && a < b;
       });
       for (int64_t k = 0; k < count; ++k)
-        result[static_cast<size_t>((o * count + k) * inner + in)] = order[static_cast<size_t>(k)];
+        result[static_cast<size_t>((o * count + k) * inner + in)] =
+            order[static_cast<size_t>(first + k)];
     }
   return result;
 }
 
 struct Shape {
   Ints dims;
-  int64_t dim, count;
+  int64_t dim, count, first = 0;
 };
 
-// Both sides of each limit: insertion, radix sorts in one part and several, searches in one part
-// and several; dims in the middle.
+// Both sides of each limit: insertion, radix sorts in one part and several, searches and places in
+// one part and several; dims in the middle.
 const std::vector<Shape> kShapes = {
     {{1}, 0, 1},           {{7}, 0, 7},
     {{48}, 0, 48},         {{49}, 0, 49},
@@ -105,6 +107,12 @@ const std::vector<Shape> kShapes = {
     {{3, 40000}, 1, 10},   {{2, 40000}, 1, 40000},
     {{70001}, 0, 1},       {{20000, 2}, 0, 20000},
     {{20000, 2}, 0, 9},    {{100000}, 0, 5000},
+    {{40}, 0, 3, 17},      {{73}, 0, 1, 36},
+    {{100, 3}, 0, 1, 99},  {{2, 200, 37}, 1, 3, 100},
+    {{3, 100}, 1, 60, 30}, {{3, 8191}, 1, 2, 4000},
+    {{3, 8192}, 1, 2, 1},  {{50001}, 0, 1, 25000},
+    {{50001}, 0, 700, 99}, {{50001}, 0, 30000, 20001},
+    {{20000, 2}, 0, 1, 7}, {{2, 40000}, 1, 100, 39900},
 };
 
 template <typename T, typename Draw, typename Value>
@@ -116,12 +124,14 @@ void check(DType dtype, Draw draw, Value value) {
     for (T &each : x)
       each = draw(random);
     for (bool descending : {false, true}) {
-      Ints wanted = expected(x, shape.dims, shape.dim, shape.count, descending, value);
+      Ints wanted = expected(x, shape.dims, shape.dim, shape.first, shape.count, descending, value);
       for (int threads : {1, 2, 3, 8}) {
-        LibraryCall call = call_of(dtype, shape.dims, shape.dim, shape.count, descending);
+        LibraryCall call =
+            call_of(dtype, shape.dims, shape.dim, shape.count, descending, shape.first);
         ASSERT_EQ(run(call, x, threads), wanted)
             << name(dtype) << " dims " << testing::PrintToString(shape.dims) << " dim " << shape.dim
-            << " count " << shape.count << " descending " << descending << " threads " << threads;
+            << " first " << shape.first << " count " << shape.count << " descending " << descending
+            << " threads " << threads;
       }
     }
   }
@@ -240,15 +250,17 @@ TEST(SortEntry, RefusesWhatDoesNotFit) {
   LibraryCall call = call_of(DType::kFloat32, {2, 3}, 1, 3, false);
   EXPECT_EQ(message(call), "");
   LibraryCall without = call;
-  without.config.pop_back();
+  without.config.erase(without.config.begin() + 1);
   EXPECT_NE(message(without).find("dim"), std::string::npos);
   LibraryCall outside = call;
-  outside.config.back().second = int64_t(2);
+  outside.config[1].second = int64_t(2);
   EXPECT_EQ(message(outside), "config dim is 2; x has 2 dims");
   LibraryCall longer = call;
   longer.operands[1] = row_major({2, 4}, DType::kInt64);
   EXPECT_EQ(message(longer), "x is [2, 3] and the indices are [2, 4]; they may differ along dim 1 "
                              "only, and have no more there");
+  LibraryCall late = call_of(DType::kFloat32, {2, 3}, 1, 2, false, 2);
+  EXPECT_EQ(message(late), "config first is 2; of 3 places, 2 begin at 0 to 1");
   LibraryCall narrow = call;
   narrow.operands[1].dtype = DType::kInt32;
   EXPECT_EQ(message(narrow), "the indices are int32; they must be int64");

@@ -1,9 +1,9 @@
 // Short rows by insertion; long ones by a radix sort of (key, index) from the least significant
 // byte on, whose first pass reads the row and whose last one writes the indices (low bytes that
-// hardly any order depends on are left out, and the runs that they decide sorted at the end); a few
-// elements of a long row by a search that keeps the best so far. Where threads share a row, each
-// sorts a run, and the runs are merged pair by pair. Elements are distinct, so that the outcome
-// depends on none of this.
+// hardly any order depends on are left out, and the runs that they decide sorted at the end); the
+// few first ones of a long row by a search that keeps the best so far, and a few others by their
+// places (sort_places.h). Where threads share a row, each sorts a run, and the runs are merged pair
+// by pair. Elements are distinct, so that the outcome depends on none of this.
 #include "backends/cpu/device/sort_rows.h"
 
 #include <algorithm>
@@ -11,8 +11,10 @@
 #include <bit>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "backends/cpu/device/sort_keys.h"
+#include "backends/cpu/device/sort_places.h"
 #include "runtime/executable/program.h"
 #include "runtime/threading/parallel_for.h"
 
@@ -34,7 +36,7 @@ template <typename F> void parallel(int64_t count, int64_t grain, int threads, c
 
 // How a problem is solved.
 struct Way {
-  enum Kind { kInsertion, kRadix, kSelect } kind = kInsertion;
+  enum Kind { kInsertion, kRadix, kSelect, kPlaces } kind = kInsertion;
   int64_t rows = 0;
   int64_t parts = 1;    // of each row, one thread each
   int64_t capacity = 0; // elements that a row's worker holds (kSelect), or that each of its two
@@ -42,10 +44,11 @@ struct Way {
   int64_t workers = 1;  // regions of scratch: one a thread where a row is one part, else one a part
   int64_t columns = 0;  // rows whose elements lie side by side, and are copied together into rows
                         // and back; 0: none is
-  int64_t elements_bytes = 0, row_bytes = 0,
-          result_bytes = 0; // of a worker: its elements; of each of the columns: its copies
+  int64_t elements_bytes = 0, counts_bytes = 0, row_bytes = 0,
+          result_bytes = 0; // of a worker: its elements and its counts of digits, one a part; of
+                            // each of the columns: its copies
   int64_t worker_bytes() const {
-    return elements_bytes + columns * (row_bytes + result_bytes);
+    return elements_bytes + counts_bytes + columns * (row_bytes + result_bytes);
   }
 };
 
@@ -68,8 +71,10 @@ Way way_of(const SortProblem &p, bool wide, int threads) {
       way.workers = std::min<int64_t>(threads, way.rows);
     return way;
   }
-  bool select = p.count <= p.size / SortLimits::kSelectFactor;
-  way.kind = select ? Way::kSelect : Way::kRadix;
+  bool select = p.first == 0 && p.size >= SortLimits::kLongRow &&
+                p.count <= p.size / SortLimits::kSelectFactor;
+  bool places = !select && p.count <= p.size / SortLimits::kPlacesFactor;
+  way.kind = select ? Way::kSelect : places ? Way::kPlaces : Way::kRadix;
   if (way.rows < threads) {
     int64_t wanted = (threads + way.rows - 1) / way.rows;
     int64_t longest = std::max<int64_t>(
@@ -84,7 +89,10 @@ Way way_of(const SortProblem &p, bool wide, int threads) {
   way.workers = way.parts == 1 ? std::min<int64_t>(threads, way.rows)
                 : select       ? way.rows * way.parts
                                : 1;
-  way.elements_bytes = runtime::align((select ? 1 : 2) * way.capacity * width);
+  way.elements_bytes = runtime::align((way.kind == Way::kRadix ? 2 : 1) * way.capacity * width);
+  if (places)
+    way.counts_bytes =
+        way.parts * (wide ? sizeof(DigitCounts<Wide::Count>) : sizeof(DigitCounts<Packed::Count>));
   return way;
 }
 
@@ -100,10 +108,27 @@ template <typename K, typename E> struct RowOf {
   typename E::Element at(int64_t i) const {
     return E::make(key(i), i);
   }
+  // What writes those of elements [i, i + n).
+  auto keys() const {
+    return [this](int64_t i, typename K::Key *to, int64_t n) {
+      auto write = [&](int64_t step) {
+        for (int64_t k = 0; k < n; ++k)
+          to[k] = static_cast<typename K::Key>(K::of(x[(i + k) * step]) ^ flip);
+      };
+      stride == 1 ? write(1) : write(stride);
+    };
+  }
 };
 struct Indices {
   int64_t *out;
-  int64_t stride, count;
+  int64_t stride;
+  Places places;
+
+  // The element at a place of the row's order.
+  void put(int64_t place, int64_t index) const {
+    if (place >= places.first && place < places.first + places.count)
+      out[(place - places.first) * stride] = index;
+  }
 };
 
 template <typename K, typename E> class Sorter {
@@ -111,7 +136,9 @@ template <typename K, typename E> class Sorter {
   using Count = typename E::Count;
   using Row = RowOf<K, E>;
   using Source = typename K::Source;
-  static constexpr int kDigits = sizeof(typename K::Key);
+  using Key = typename K::Key;
+  using Counts = DigitCounts<Count>;
+  static constexpr int kDigits = sizeof(typename K::Key), kKeyBits = 8 * kDigits;
 
 public:
   Sorter(const SortProblem &problem, const Way &way, const void *x, int64_t *indices, void *scratch,
@@ -121,13 +148,15 @@ public:
 
   void run() const {
     if (way_.parts > 1)
-      return way_.kind == Way::kSelect ? select_in_parts() : sort_in_parts();
+      return way_.kind == Way::kSelect   ? select_in_parts()
+             : way_.kind == Way::kPlaces ? find_places_in_parts()
+                                         : sort_in_parts();
     parallel(way_.rows, std::max<int64_t>(1, SortLimits::kGrain / p_.size), threads_,
              [this](int thread, int64_t begin, int64_t end) {
                if (way_.columns > 0)
                  return sort_columns(begin, end, thread);
                for (int64_t r = begin; r < end; ++r)
-                 sort_row(row_of(r), result_of(r), elements(thread));
+                 sort_row(row_of(r), result_of(r), thread);
              });
   }
 
@@ -138,31 +167,41 @@ private:
     return {x_ + r / p_.inner * p_.size * p_.inner + r % p_.inner, p_.inner, flip};
   }
   Indices result_of(int64_t r) const {
-    return {indices_ + r / p_.inner * p_.count * p_.inner + r % p_.inner, p_.inner, p_.count};
+    return {indices_ + r / p_.inner * p_.count * p_.inner + r % p_.inner, p_.inner, places()};
+  }
+
+  Places places() const {
+    return {p_.first, p_.count};
   }
 
   Element *elements(int64_t worker) const {
     return reinterpret_cast<Element *>(scratch_ + worker * way_.worker_bytes());
   }
 
-  void sort_row(const Row &row, Indices to, Element *memory) const {
+  Counts *counts(int64_t worker) const {
+    return reinterpret_cast<Counts *>(scratch_ + worker * way_.worker_bytes() +
+                                      way_.elements_bytes);
+  }
+
+  void sort_row(const Row &row, Indices to, int64_t worker) const {
+    Element *memory = elements(worker);
     switch (way_.kind) {
     case Way::kInsertion:
       return insertion(row, to);
     case Way::kRadix:
-      return radix(row, 0, p_.size, memory, memory + p_.size, [&](int64_t at, Element e) {
-        if (at < to.count)
-          to.out[at * to.stride] = E::index(e);
-      });
+      return radix(row, 0, p_.size, memory, memory + p_.size,
+                   [&](int64_t at, Element e) { to.put(at, E::index(e)); });
     case Way::kSelect:
       return write(memory, select(row, 0, p_.size, memory), to);
+    case Way::kPlaces:
+      return find_places(row, memory, *counts(worker), to);
     }
   }
 
   // Rows whose elements are far apart: neighbours share cache lines, which are read and written
   // once for all of them.
   void sort_columns(int64_t begin, int64_t end, int thread) const {
-    char *memory = reinterpret_cast<char *>(elements(thread)) + way_.elements_bytes;
+    char *memory = reinterpret_cast<char *>(counts(thread)) + way_.counts_bytes;
     auto copy = [&](int64_t c) {
       return reinterpret_cast<Source *>(memory + c * way_.row_bytes);
     };
@@ -177,7 +216,7 @@ private:
         for (int64_t c = 0; c < columns; ++c)
           copy(c)[k] = first.x[k * p_.inner + c];
       for (int64_t c = 0; c < columns; ++c)
-        sort_row({copy(c), 1, first.flip}, {result(c), 1, p_.count}, elements(thread));
+        sort_row({copy(c), 1, first.flip}, {result(c), 1, places()}, thread);
       int64_t *out = result_of(r).out;
       for (int64_t k = 0; k < p_.count; ++k)
         for (int64_t c = 0; c < columns; ++c)
@@ -187,11 +226,15 @@ private:
 
   // The best of the candidates, sorted.
   static void write(Element *best, int64_t candidates, Indices to) {
-    if (candidates > to.count)
-      std::nth_element(best, best + to.count, best + candidates);
-    std::sort(best, best + to.count);
-    for (int64_t i = 0; i < to.count; ++i)
-      to.out[i * to.stride] = E::index(best[i]);
+    int64_t count = to.places.count;
+    if (candidates > count)
+      std::nth_element(best, best + count, best + candidates);
+    std::sort(best, best + count);
+    write_indices(best, to);
+  }
+  static void write_indices(const Element *found, Indices to) {
+    for (int64_t i = 0; i < to.places.count; ++i)
+      to.out[i * to.stride] = E::index(found[i]);
   }
 
   void insertion(const Row &row, Indices to) const {
@@ -203,8 +246,56 @@ private:
         sorted[at] = sorted[at - 1];
       sorted[at] = e;
     }
-    for (int64_t i = 0; i < to.count; ++i)
-      to.out[i * to.stride] = E::index(sorted[i]);
+    write_indices(&sorted[to.places.first], to);
+  }
+
+  static Element make_element(int64_t i, Key key) {
+    return E::make(key, i);
+  }
+  // held: of p_.size elements.
+  void find_places(const Row &row, Element *held, Counts &counts, Indices to) const {
+    Digit digit = Digit::top(kKeyBits, p_.size);
+    counts.template count<Key>(digit, 0, p_.size, row.keys());
+    DigitRange range(counts, places());
+    int64_t left = range.template gather<Key>(digit, 0, p_.size, row.keys(), make_element, held);
+    order_found(held, left, range, digit, counts, to);
+  }
+  void order_found(Element *held, int64_t left, const DigitRange &range, Digit digit,
+                   Counts &counts, Indices to) const {
+    order_places<E, Key>(held, left, {p_.first - range.before, p_.count}, digit,
+                         range.low == range.high, counts);
+    write_indices(held, to);
+  }
+
+  // The parts of a row count and gather side by side.
+  void find_places_in_parts() const {
+    Digit digit = Digit::top(kKeyBits, p_.size);
+    std::vector<int64_t> found(way_.parts);
+    for (int64_t r = 0; r < way_.rows; ++r) {
+      Row row = row_of(r);
+      Counts *all = counts(0);
+      for_each_part([&](int64_t part, int64_t begin, int64_t end) {
+        all[part].template count<Key>(digit, begin, end, row.keys());
+      });
+      for (int64_t part = 1; part < way_.parts; ++part)
+        all[0].add(all[part], digit);
+      DigitRange range(all[0], places());
+      Element *held = elements(0);
+      for_each_part([&](int64_t part, int64_t begin, int64_t end) {
+        found[part] =
+            range.template gather<Key>(digit, begin, end, row.keys(), make_element, held + begin);
+      });
+      int64_t left = found[0];
+      for (int64_t part = 1; part < way_.parts; left += found[part++])
+        std::copy_n(held + part_begin(part), found[part], held + left);
+      order_found(held, left, range, digit, all[0], result_of(r));
+    }
+  }
+  template <typename F> void for_each_part(const F &f) const {
+    parallel(way_.parts, 1, threads_, [&](int, int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part)
+        f(part, part_begin(part), part_begin(part + 1));
+    });
   }
 
   // Calls last(place, element) for each element of row[begin, end). a and b: of end - begin
@@ -378,12 +469,9 @@ private:
     for (int64_t r = 0; r < way_.rows; ++r) {
       Row row = row_of(r);
       Element *a = elements(0), *b = a + p_.size;
-      parallel(way_.parts, 1, threads_, [&](int, int64_t begin, int64_t end) {
-        for (int64_t part = begin; part < end; ++part) {
-          int64_t from = part_begin(part), to = part_begin(part + 1);
-          Element *run = a + from;
-          radix(row, from, to, run, b + from, [run](int64_t at, Element e) { run[at] = e; });
-        }
+      for_each_part([&](int64_t, int64_t begin, int64_t end) {
+        Element *run = a + begin;
+        radix(row, begin, end, run, b + begin, [run](int64_t at, Element e) { run[at] = e; });
       });
       merge_runs(a, b, result_of(r));
     }
@@ -403,10 +491,7 @@ private:
           int64_t n = high - low, first = n * piece / pieces, past = n * (piece + 1) / pieces;
           Element *out = b + low;
           if (is_last)
-            merge(range, first, past, [&](int64_t at, Element e) {
-              if (at < to.count)
-                to.out[at * to.stride] = E::index(e);
-            });
+            merge(range, first, past, [&](int64_t at, Element e) { to.put(at, E::index(e)); });
           else
             merge(range, first, past, [out](int64_t at, Element e) { out[at] = e; });
         }

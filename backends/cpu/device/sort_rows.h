@@ -13,7 +13,7 @@ namespace weft::backends::cpu {
 struct SortProblem {
   DType dtype = DType::kFloat32;
   int64_t outer = 1, size = 0, inner = 1;
-  int64_t count = 0; // from 0 to size
+  int64_t first = 0, count = 0; // places [first, first + count) of the order, within [0, size]
   bool descending = false;
 };
 
@@ -23,9 +23,20 @@ struct SortLimits {
   // sort, for which a row of up to some hundred elements takes 1.2 us (int64, with twice the
   // counters: 2.1 us). By insertion 40 float32 take 0.74 us, 64 int64 1.6 us.
   static constexpr int64_t kInsertion = 48, kWideInsertion = 72;
-  // As many as this many times `count` elements or more are searched for the `count` first ones;
-  // fewer are sorted.
+  // Rows of this length have digits of kMostDigitBits where a few places are asked for, others of
+  // 8: 2,048 counters take as long as some 1,000 elements. Of kSelectFactor times `count` elements
+  // or more the first ones are searched for instead: one pass, which looks at few elements twice,
+  // but has no good bound before it has seen some thousand. (1024 rows of 1024 float32, the 10
+  // largest: 2.2 ms by places, 2.7 by a search; 64 rows of 16384: 1.6 and 1.0.)
+  static constexpr int64_t kLongRow = 8192;
+  static constexpr int kMostDigitBits = 11;
   static constexpr int64_t kSelectFactor = 8;
+  // Elements for each place that is asked for, from which on these are found without a sort.
+  static constexpr int64_t kPlacesFactor = 4;
+  // Keys that are made at a time: few enough to stay in the L1 cache until they are used.
+  static constexpr int64_t kKeyBlock = 256;
+  // As few elements are put in order as they are.
+  static constexpr int64_t kFewLeft = 64;
   // Candidates that a search holds beside twice the `count` best that it knows: so many more are
   // looked at before its bound is a better one. (1024 rows of 1024 float32, the 5 largest: 5.9 ms
   // with 512.)

@@ -51,3 +51,32 @@ func.func @main(%x: tensor<1000xi32>) -> tensor<3xi64> {
   return %0 : tensor<3xi64>
 }
 }
+
+// -----
+// Of what is read at some places alone, the call gives these.
+// CHECK-LABEL: @places
+// CHECK: %[[PLACES:.*]] = weft.provider_call "weft.arg_sort"({{.*}} = %arg0 : tensor<4x9xf32>) -> {{\(?}}tensor<4x2xi64>{{\)?}} config {dim = 1 : i64, first = 4 : i64}
+// CHECK: return %[[PLACES]]
+module @places {
+func.func @main(%x: tensor<4x9xf32>) -> tensor<4x2xi64> {
+  %0 = weft.arg_sort %x, dim = 1 {count = 6 : i64} : tensor<4x9xf32>
+  %1 = weft.slice %0[[0, 4] : [4, 6] : [1, 1]] : tensor<4x6xi64>
+  return %1 : tensor<4x2xi64>
+}
+}
+
+// -----
+// Rows of the order, and every second place, are read of all of it.
+// CHECK-LABEL: @parts
+// CHECK: %[[ALL:.*]] = weft.provider_call "weft.arg_sort"({{.*}}) -> {{\(?}}tensor<4x9xi64>{{\)?}} config {dim = 1 : i64}
+// CHECK: weft.slice %[[ALL]]
+// CHECK: weft.provider_call "weft.arg_sort"({{.*}}) -> {{\(?}}tensor<4x9xi64>{{\)?}} config {descending = 1 : i64, dim = 1 : i64}
+module @parts {
+func.func @main(%x: tensor<4x9xf32>) -> (tensor<2x9xi64>, tensor<4x4xi64>) {
+  %0 = weft.arg_sort %x, dim = 1 : tensor<4x9xf32>
+  %1 = weft.slice %0[[1, 0] : [3, 9] : [1, 1]] : tensor<4x9xi64>
+  %2 = weft.arg_sort %x, dim = 1 {descending = true} : tensor<4x9xf32>
+  %3 = weft.slice %2[[0, 0] : [4, 8] : [1, 2]] : tensor<4x9xi64>
+  return %1, %3 : tensor<2x9xi64>, tensor<4x4xi64>
+}
+}

@@ -326,7 +326,8 @@ def Weft_ArgSortOp : Weft_Op<"arg_sort", CompositeKind, NotDifferentiable<"a pos
   let summary = "the indices along dim of the elements in order: first the index of the smallest (with `descending`, of the largest), and so on";
   let description = [{
     NaN is larger than any number, -0 equals 0, and equal elements keep their order, descending ones as well. The result, int64, has input's
-    dims; with `count`, only the first so many indices: what a provider then selects without sorting the rest.
+    dims; with `count`, only the first so many indices: what a provider then selects without sorting the rest, as it does where a slice
+    along dim is all that is read (a median).
 
     Values follow by weft.gather, which gives their very bits (a NaN's, the sign of a zero) and has the derivative that a sort's values have;
     it fuses with what reads them, and sort, argsort, topk, median and kthvalue are one op to claim. Where no provider claims the op, each element is
