@@ -8,7 +8,8 @@ namespace weft::compiler {
 using namespace mlir;
 
 Scatter::Scatter(KernelBuilder &kernel, Operation *op)
-    : op(op), puts(isa<ir::IndexPutOp>(op)), wholeSlices(puts || isa<ir::IndexAddOp>(op)),
+    : op(op), puts(isa<ir::IndexPutOp, ir::ScatterOp>(op)),
+      wholeSlices(isa<ir::IndexPutOp, ir::IndexAddOp>(op)),
       dim(cast<IntegerAttr>(op->getAttr("dim")).getInt()) {
   linalg::GenericOp generic = kernel.generic(op);
   base = generic.getDpsInits()[0], indices = generic.getDpsInputs()[0],

@@ -74,7 +74,7 @@ static StringRef whyNot(Operation *op) {
     int64_t base = named(op->getOperand(0)), indices = named(op->getOperand(1)),
             source = named(op->getOperand(2));
     int64_t dim = cast<IntegerAttr>(op->getAttr("dim")).getInt();
-    bool byElements = isa<ir::ScatterAddOp, ir::ScatterReduceOp>(op);
+    bool byElements = isa<ir::ScatterOp, ir::ScatterAddOp, ir::ScatterReduceOp>(op);
     // Whole slices go by all dims of the indices: ones before the named one change nothing.
     if (base < 0 && dim == 0 && source == indices && (indices == 0 || (indices > 0 && !byElements)))
       return {};

@@ -392,29 +392,23 @@ Tensor scatter(const Tensor &x, int64_t dim, const Tensor &indices, TensorArg so
     return scatter(x.reshape({1}), 0, indices.reshape({1}), source).reshape({});
   }
   int64_t axis = normalize_dim(dim, type.ndim(), "dim");
-  std::vector<Tensor> places;
-  for (int64_t d = 0; d < type.ndim(); ++d) {
-    if (d == axis) {
-      places.push_back(indices);
-      continue;
-    }
-    if (at.dims[d] > type.dims[d])
+  for (int64_t d = 0; d < type.ndim(); ++d)
+    if (d != axis && at.dims[d] > type.dims[d])
       fail(ErrorKind::kShape, "indices have shape " + to_string(at.dims) +
                                   ", which reaches beyond x, of shape " + to_string(type.dims) +
                                   ", in dimension " + std::to_string(d));
-    Shape one(static_cast<size_t>(type.ndim()), 1);
-    one[static_cast<size_t>(d)] = at.dims[d];
-    places.push_back(arange(at.dims[d]).reshape(one));
-  }
-  std::vector<Index> entries(places.begin(), places.end());
-  Tensor result = x.clone(), part;
+  Var values;
   if (source.tensor()) {
     want_one_dtype(type, "x", *checked(*source.tensor(), "source")->type, "source");
-    part = wrap(leading_part(read(*source.tensor(), "source"), at.dims));
+    values = leading_part(read(*source.tensor(), "source"), at.dims);
+    if (broadcast_shape(values.dims(), at.dims, "source", "indices") != at.dims)
+      fail(ErrorKind::kShape, "source is " + describe(values) +
+                                  ", which does not fit into the indices' shape, " +
+                                  to_string(at.dims));
+  } else {
+    values = make_fitting_scalar(source.scalar(), type.dtype);
   }
-  put_by_tensors(result, entries, source.tensor() ? TensorArg(part) : source,
-                 /*accumulate=*/false, location, static_cast<size_t>(axis));
-  return result;
+  return wrap(emit_scatter(read(x, "x"), index_operand(indices), broadcast(values, at.dims), axis));
 }
 
 namespace {

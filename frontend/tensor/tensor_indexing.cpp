@@ -223,14 +223,12 @@ struct Along {
   std::optional<size_t> index = {}; // the number of the index that has them, which may be wrong
 };
 
-Plan plan_of(const Picked &picked, Location location, std::optional<size_t> given = {}) {
+Plan plan_of(const Picked &picked, Location location) {
   const Shape &shape = picked.view.shape();
   std::vector<Along> tensors;
   for (const Picked::Entry &entry : picked.entries) {
     if (entry.var.dtype() != DType::kBool) {
-      tensors.push_back({entry.dim, entry.var});
-      if (!given || *given == entry.number)
-        tensors.back().index = entry.number;
+      tensors.push_back({entry.dim, entry.var, entry.number});
       continue;
     }
     tensors.push_back({entry.dim, int64_leaf(positions_of(entry.var, location), location)});
@@ -284,8 +282,8 @@ Plan plan_of(const Picked &picked, Location location, std::optional<size_t> give
     if (along.index) {
       // Looked up among the positions of its own dim, which counts from the end and checks: one
       // that is outside of it must not become another element.
-      std::string user = std::string("weft.") + Session::op() +
-                         (given ? "" : ":indices[" + std::to_string(*along.index) + "]");
+      std::string user =
+          std::string("weft.") + Session::op() + ":indices[" + std::to_string(*along.index) + "]";
       at = emit_index_select(emit_iota(DType::kInt64, {extent}, 0), at, 0, user);
     }
     at = broadcast(rounded(std::move(at), DType::kInt64), common);
@@ -318,10 +316,7 @@ Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Locatio
 }
 
 void put_by_tensors(const Tensor &x, std::span<const Index> indices, const TensorArg &value,
-                    bool accumulate, Location location, std::optional<size_t> given) {
-  if (accumulate && checked(x, "self")->type->dtype == DType::kBool)
-    fail(ErrorKind::kDType,
-         "self is bool, which does not add up; use logical_or, or convert it with to() first");
+                    bool accumulate, Location location) {
   Picked picked = pick(x, indices, location);
   Var base = read(picked.view, "self");
   bool one_value = !value.tensor() || checked(*value.tensor(), "value")->type->elements == 1,
@@ -342,7 +337,7 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
     return;
   }
   join_dims_of_masks(picked, location);
-  Plan plan = plan_of(picked, location, given);
+  Plan plan = plan_of(picked, location);
   base = read(picked.view, "self"); // now: while a mask was computed, others may have written
   Shape shape = plan.result();
   source = without_leading_ones(std::move(source), static_cast<int64_t>(shape.size()));
@@ -350,9 +345,15 @@ void put_by_tensors(const Tensor &x, std::span<const Index> indices, const Tenso
     fail(ErrorKind::kShape, "value is " + describe(source) +
                                 ", which does not fit into the indexed elements, " +
                                 to_string(shape));
-  write(picked.view,
-        plan.separate((accumulate ? emit_index_add : emit_index_put)(
-            plan.join(base), plan.positions, broadcast(source, shape), plan.dim, plan.user)));
+  source = broadcast(source, shape);
+  // Of bools a sum is whether one is true.
+  bool counts = accumulate && base.dtype() == DType::kBool;
+  if (counts)
+    for (Var *each : {&base, &source})
+      *each = emit_cast(*each, DType::kInt64);
+  Var result = plan.separate((accumulate ? emit_index_add : emit_index_put)(
+      plan.join(base), plan.positions, source, plan.dim, plan.user));
+  write(picked.view, counts ? emit_cast(result, DType::kBool) : result);
 }
 
 } // namespace recorder

@@ -2,7 +2,6 @@
 // to the library.
 #pragma once
 
-#include <optional>
 #include <span>
 
 #include "frontend/tensor/impl.h"
@@ -14,10 +13,9 @@ namespace weft::recorder {
 void note_assignable(const Tensor &made);
 
 bool has_tensors(std::span<const Index> indices);
-// Tensor::index and Tensor::index_put_ where has_tensors(indices). given: the number of the only
-// entry that may lie outside of x, if the others are known not to.
+// Tensor::index and Tensor::index_put_ where has_tensors(indices).
 Tensor index_by_tensors(const Tensor &x, std::span<const Index> indices, Location location);
 void put_by_tensors(const Tensor &x, std::span<const Index> indices, const TensorArg &value,
-                    bool accumulate, Location location, std::optional<size_t> given = {});
+                    bool accumulate, Location location);
 
 } // namespace weft::recorder

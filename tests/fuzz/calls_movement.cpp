@@ -228,6 +228,10 @@ void add_indexing(Calls &all) {
         return scatter_add(a[0], s.numbers[0][0], a[1], a[2]);
       },
       "weft::scatter_add($0, #0, $1, $2)"};
+  all["scatter"] = {
+      all["scatter_add"].draw,
+      [](const Tensors &a, const Step &s) { return scatter(a[0], s.numbers[0][0], a[1], a[2]); },
+      "weft::scatter($0, #0, $1, $2)", 0.7};
   all["scatter_reduce"] = {all["scatter_add"].draw,
                            [](const Tensors &a, const Step &s) {
                              return scatter_reduce(a[0], s.numbers[0][0], a[1], a[2], "amax");

@@ -519,6 +519,21 @@ static void addIndexing(std::vector<OpCase> &cases) {
                    {},
                    {},
                    true});
+  auto put = [&](const char *label, Shape base, Shape source, int64_t d, bool large = false) {
+    cases.push_back({"weft.scatter",
+                     label,
+                     {data(base), indices(source, base[static_cast<size_t>(d)]), data(source)},
+                     dim(d),
+                     {},
+                     {},
+                     large});
+  };
+  put("dim 0", {4, 3}, {2, 3}, 0);
+  put("repeats", {4, 3}, {4, 5}, 1);
+  put("large", {130, 113}, {130, 513}, 1, true);
+  put("columns", {40, 150}, {90, 150}, 0, true);
+  put("some columns", {40, 70}, {9, 50}, 0, true);
+  put("middle", {3, 7, 20}, {3, 11, 20}, 1, true);
   for (int combiner = 0; combiner < 3; ++combiner) {
     auto add = [&](const char *label, Shape base, Shape source, int64_t d, bool large = false) {
       OpCase c{"weft.scatter_reduce",

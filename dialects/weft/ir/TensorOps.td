@@ -228,6 +228,16 @@ def Weft_GatherOp : Weft_Op<"gather", GatherKind, InFile, InFile, Primitive, InF
   let assemblyFormat = "$input `,` $indices `,` `dim` `=` $dim attr-dict `:` type($input) `,` type($indices)";
   let savesOperands = [1];
 }
+def Weft_ScatterOp : Weft_Op<"scatter", ScatterKind, InFile, InFile, Primitive, InFile, InFile,
+                             [Pure, AllTypesMatch<["base", "result"]>]> {
+  let tests = ExactTests;
+  let summary = "PyTorch's scatter: base with source[i][j] in place of its element [indices[i][j]][j] for dim 0; of several for one element the last one stays";
+  let arguments = (ins Weft_Tensor:$base, Weft_IndexTensor:$indices, Weft_Tensor:$source, I64Attr:$dim, DefaultValuedStrAttr<StrAttr, "">:$user);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "$base `,` $indices `,` $source `,` `dim` `=` $dim attr-dict `:` type($base) `,` type($indices) `,` type($source)";
+  let hasVerifier = 1;
+  let savesOperands = [1];
+}
 def Weft_ScatterAddOp : Weft_Op<"scatter_add", ScatterKind, InFile, InFile, Primitive, InFile, InFile,
                                 [Pure, AllTypesMatch<["base", "result"]>]> {
   let tests = BoundTests;
@@ -340,7 +350,7 @@ def Weft_ArgSortOp : Weft_Op<"arg_sort", CompositeKind, NotDifferentiable<"a pos
 def Weft_LayerNormOp : Weft_Op<"layer_norm", CompositeKind, InFile, InFile, InFile, ByDecomposition, InFile, [Pure, AttrSizedOperandSegments, Infer]> {
   let tests = BoundTests;
   let summary = "(x - mean) * rstd * weight + bias over the last normalized_rank dims (Ba et al. 2016)";
-  let description = [{mean and rstd = 1 / sqrt(var + eps) are over the normalized dims, with the biased variance; they have the leading dims and are results for the derivative's sake.}];
+  let description = [{mean and rstd = 1 / sqrt(var + eps) are over the normalized dims, with the biased variance; they have the leading dims, are float32 for an input of 16 bits, and are results for the derivative's sake.}];
   let arguments = (ins Weft_FloatTensor:$input, Optional<Weft_FloatTensor>:$weight, Optional<Weft_FloatTensor>:$bias,
                        I64Attr:$normalized_rank, F64Attr:$eps);
   let results = (outs Weft_FloatTensor:$result, Weft_FloatTensor:$mean, Weft_FloatTensor:$rstd);
@@ -353,7 +363,8 @@ def Weft_AttentionOp : Weft_Op<"attention", CompositeKind, InFile, InFile, InFil
   let summary = "softmax(scale * query key^T + mask) value, over the last two dims (Vaswani et al. 2017)";
   let description = [{
     query: [..., Tq, D], key: [..., Tk, D], value: [..., Tk, Dv]; mask broadcasts to [..., Tq, Tk]: bool (false leaves out) or float (added).
-    With `causal`, query i sees keys up to i + Tk - Tq. A row that sees nothing is 0. log_sum_exp [..., Tq] is for the derivative.
+    With `causal`, query i sees keys up to i + Tk - Tq. A row that sees nothing is 0. log_sum_exp [..., Tq] is for the derivative,
+    float32 for operands of 16 bits: what it is rounded by becomes a factor of all weights.
   }];
   let arguments = (ins Weft_FloatTensor:$query, Weft_FloatTensor:$key, Weft_FloatTensor:$value, Optional<Weft_Tensor>:$mask,
                        DefaultValuedAttr<BoolAttr, "false">:$causal, F64Attr:$scale);
@@ -384,7 +395,7 @@ def Weft_CrossEntropyOp : Weft_Op<"cross_entropy", CompositeKind, InFile, InFile
   let tests = BoundTests;
   let summary = "-log_softmax(logits)[target], for each row; a row whose target is ignore_index gives 0";
   let description = [{
-    logits: [..., C]; targets: [...], integer; loss and log_sum_exp: [...]. As in PyTorch, a target outside [0, C) that is not ignore_index is an
+    logits: [..., C]; targets: [...], integer; loss and log_sum_exp: [...], which is float32 for logits of 16 bits. As in PyTorch, a target outside [0, C) that is not ignore_index is an
     error when the program runs: it names the op, the target, its position and the source line, and what the kernel computes is lost.
   }];
   let arguments = (ins Weft_FloatTensor:$logits, Weft_IndexTensor:$targets, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);

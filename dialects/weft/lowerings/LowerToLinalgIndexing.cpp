@@ -113,6 +113,9 @@ static Values scatterElements(OpBuilder &b, Location loc, ValueRange operands, i
       b, loc, operands[0], operands[1], AffineMap::getMultiDimIdentityMap(rank, b.getContext()),
       operands[2], dim, [](int64_t i) { return i; }, combine)};
 }
+FailureOr<Values> ScatterOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
+  return scatterElements(b, getLoc(), operands, getDim(), keepLast);
+}
 FailureOr<Values> ScatterAddOp::lowerToLinalg(OpBuilder &b, ValueRange operands) {
   return scatterElements(b, getLoc(), operands, getDim(), addUp);
 }

@@ -495,6 +495,12 @@ LogicalResult GatherOp::evaluate(EvalContext &ctx) {
     copyElement(ctx.result(), to, ctx.operand(0), from);
   });
 }
+LogicalResult ScatterOp::evaluate(EvalContext &ctx) {
+  ctx.result().bytes = ctx.operand(0).bytes;
+  return visitGathered(ctx, *this, [&](int64_t to, int64_t from) {
+    copyElement(ctx.result(), to, ctx.operand(2), from);
+  });
+}
 LogicalResult ScatterAddOp::evaluate(EvalContext &ctx) {
   Combinations sums(ctx);
   if (failed(visitGathered(ctx, *this, [&](int64_t to, int64_t from) { sums.add(to, from); })))

@@ -294,6 +294,31 @@ LogicalResult GatherOp::differentiate(GradContext &ctx) {
   return success();
 }
 
+LogicalResult ScatterOp::differentiate(GradContext &ctx) {
+  Val indices = ctx.operand(1), g = ctx.g();
+  const auto &p = ctx.properties<ScatterOp>();
+  int64_t dim = p.dim.getInt();
+  StringRef user = p.user.getValue();
+  auto put = [&](Val base, Val source) {
+    return ctx.make<ScatterOp>(base.type(), base, indices, source, dim, user);
+  };
+  auto gathered = [&](Val from) {
+    return ctx.make<GatherOp>(from, indices, dim, user);
+  };
+  ctx.grad(0, put(g, zeros(ctx, ctx.operandType(2))));
+  if (!ctx.needs(2))
+    return success();
+  // Of several elements for one place only the last has a gradient, as in IndexPutOp: numbers along
+  // dim tell them apart, since no others meet.
+  RankedTensorType numbers =
+      tensorOf(dimsOf(indices), ctx.builder().getI64Type()); // of symbolic sizes, too
+  Val number = ctx.make<IotaOp>(numbers, dim);
+  Val last = compare("eq", gathered(put(zerosOf(number, dimsOf(g)), number)), number);
+  Val chosen = gathered(g);
+  ctx.grad(2, select(last, chosen, chosen.constant(0)));
+  return success();
+}
+
 LogicalResult ScatterAddOp::differentiate(GradContext &ctx) {
   ctx.grad(0, ctx.g());
   const auto &p = ctx.properties<ScatterAddOp>();

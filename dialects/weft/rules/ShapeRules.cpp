@@ -416,6 +416,9 @@ template <typename Op> static LogicalResult verifyScatter(Op op) {
   return check.error("source is " + spell(source) + " but indices is " + spell(indices) +
                      "; they must have one shape");
 }
+LogicalResult ScatterOp::verify() {
+  return verifyScatter(*this);
+}
 LogicalResult ScatterAddOp::verify() {
   return verifyScatter(*this);
 }

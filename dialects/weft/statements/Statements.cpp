@@ -400,6 +400,9 @@ template <typename Op> static Statement intoElements(Op op) {
   statement.operands = {all, source, source};
   return statement;
 }
+Statement ScatterOp::statement() {
+  return intoElements(*this);
+}
 Statement ScatterAddOp::statement() {
   return intoElements(*this);
 }

@@ -236,6 +236,11 @@ TEST_F(EvaluationTest, Indexing) {
                 {x, longs({2, 2}, {0, -1, 0, 2}), floats({2, 2}, {10, 20, 30, 40})},
                 "tensor<3x2xf32>"),
             (Numbers{41, 2, 3, 4, 5, 66}));
+  EXPECT_EQ(one("weft.scatter %0, %1, %2, dim = 0 : tensor<3x2xf32>, tensor<2x2xi64>, "
+                "tensor<2x2xf32>",
+                {x, longs({2, 2}, {0, -1, 0, 2}), floats({2, 2}, {10, 20, 30, 40})},
+                "tensor<3x2xf32>"),
+            (Numbers{30, 2, 3, 4, 5, 40}));
   HostTensor places = longs({2, 2}, {0, -1, 0, 2}), updates = floats({2, 2}, {10, 2, 0.5, 4});
   auto reduced = [&](const std::string &combiner) {
     return one("weft.scatter_reduce " + combiner +
