@@ -326,6 +326,49 @@ TEST(DTypes, GradientsRoundOnce) {
     }
 }
 
+// What derivatives read of rows (the logarithm of a sum of exponentials, means) is not rounded to
+// 16 bits: of scores of 300 that would be a factor of 2.
+TEST(DTypes, GradientsOfLargeScores) {
+  for (DType dtype : {float16, bfloat16})
+    for (float size : {1.f, 10.f, 20.f})
+      for (bool biased : {false, true}) {
+        // Two equal keys, so that each weighs a half.
+        Tensor q = full({1, 1, 1, 8}, size).to(dtype), k = full({1, 1, 2, 8}, size).to(dtype),
+               v = stack({ones({8}), full({8}, 2.f)}).reshape({1, 1, 2, 8}).to(dtype),
+               mask = zeros({1, 2}, dtype);
+        for (Tensor *each : {&q, &k, &v})
+          each->set_requires_grad();
+        mask.set_requires_grad(biased);
+        attention(q, k, v, mask).backward(ones({1, 1, 1, 8}, dtype));
+        EXPECT_TRUE(all_close(v.grad().to(float32), full({1, 1, 2, 8}, 0.5f), 0, 4e-3))
+            << name(dtype) << " " << size << " " << v.grad();
+        EXPECT_LT(abs(q.grad().to(float32)).max().item<float>(), 1e-2f * size);
+        if (biased)
+          EXPECT_TRUE(
+              all_close(mask.grad().to(float32), Tensor::from<float>({-2, 2}, {1, 2}), 0, 1e-2))
+              << name(dtype) << " " << size << " " << mask.grad();
+      }
+  for (DType dtype : {float16, bfloat16})
+    for (float size : {20.f, 200.f}) {
+      Tensor logits = Tensor::from<float>({size, size - 2, size - 8, 0}, {1, 4}).to(dtype),
+             exact = logits.to(float32), targets = zeros({1}, int64);
+      for (Tensor *each : {&logits, &exact}) {
+        each->set_requires_grad();
+        cross_entropy(*each, targets).backward();
+      }
+      EXPECT_TRUE(all_close(logits.grad().to(float32), exact.grad(), 4e-3, 1e-6))
+          << name(dtype) << " " << size << " " << logits.grad();
+      Tensor rows = (arange(32).to(float32) * 2 + 40 * size / 20).reshape({2, 16}).to(dtype),
+             wide = rows.to(float32), weight = sin(arange(32).to(float32)).reshape({2, 16});
+      for (Tensor *each : {&rows, &wide}) {
+        each->set_requires_grad();
+        (layer_norm(*each, {16}) * weight.to(each->dtype())).sum().backward();
+      }
+      EXPECT_TRUE(all_close(rows.grad().to(float32), wide.grad(), 1e-2, 2e-3))
+          << name(dtype) << " " << size << " " << rows.grad() << " " << wide.grad();
+    }
+}
+
 TEST(DTypes, GradientsOfTies) {
   for (DType dtype : {float16, bfloat16}) {
     Tensor x = zeros({70000}, dtype).set_requires_grad(),

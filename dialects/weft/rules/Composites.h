@@ -22,6 +22,7 @@ Val divideByCount(Val x, llvm::ArrayRef<Dim> full, llvm::ArrayRef<int64_t> reduc
 // f16 and bf16 as f32, in which they are computed, counted and rounded once; others as they are.
 // And back, to the element type of `like`.
 bool isNarrow(mlir::Type element);
+mlir::Type wideElement(mlir::Type element);
 Val widen(Val x);
 mlir::Value narrowTo(Val x, mlir::Value like);
 // Zeros of another shape, of x's element type.

@@ -27,8 +27,12 @@ bool isNarrow(Type element) {
   return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
 }
 
+Type wideElement(Type element) {
+  return isNarrow(element) ? Float32Type::get(element.getContext()) : element;
+}
+
 Val widen(Val x) {
-  return isNarrow(x.type().getElementType()) ? cast(x, x.builder().getF32Type()) : x;
+  return cast(x, wideElement(x.type().getElementType()));
 }
 
 Value narrowTo(Val x, Value like) {

@@ -110,6 +110,8 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
       ctx.grad(i, ctx.at(gradient));
     return success();
   }
+  ctx.roundOnce();
+  query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
   Val scores = attentionScores(query, key, mask, causal, scale);
   SmallVector<int64_t> dims{scores.rank() - 1};
   Dims extents = dimsOf(scores);
@@ -139,7 +141,7 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
     return success();
   }
   if (maskNeeds)
-    ctx.grad(3, cast(toOperand(dscores, 3), ctx.operandType(3).getElementType()));
+    ctx.grad(3, toOperand(dscores, 3));
   if (!ctx.needs(0) && !ctx.needs(1))
     return success();
   Val scaled = dscores * scale;
@@ -155,6 +157,7 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
 // T^T query, dvalue = P^T g. From their cotangents a, b, c follow those of T and P, then those of
 // what they are made of.
 LogicalResult AttentionGradientOp::differentiate(GradContext &ctx) {
+  ctx.roundOnce();
   const auto &p = ctx.properties<AttentionGradientOp>();
   enum { kQuery, kKey, kValue, kResult, kLogSumExp, kGradient };
   double scale = p.scale.getValueAsDouble();

@@ -1,4 +1,5 @@
 // Shape and dtype rules and verifiers of composites.
+#include "dialects/weft/rules/Composites.h"
 #include "dialects/weft/rules/RuleChecks.h"
 
 namespace weft::ir {
@@ -95,7 +96,7 @@ LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Ad
                          " dimensions, but is " + spell(type));
   }
   types.push_back(input);
-  types.append(2, tensorOf(leading, input.getElementType()));
+  types.append(2, tensorOf(leading, wideElement(input.getElementType())));
   return success();
 }
 
@@ -140,7 +141,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Ad
   Dims result(q.begin(), q.end());
   result.back() = v.back();
   types.push_back(tensorOf(result, query.getElementType()));
-  types.push_back(tensorOf(ArrayRef(q).drop_back(), query.getElementType()));
+  types.push_back(tensorOf(ArrayRef(q).drop_back(), wideElement(query.getElementType())));
   return success();
 }
 
@@ -184,7 +185,8 @@ LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, MaybeLocation loc,
       ArrayRef(dimsOf(logits)).drop_back() != ArrayRef<Dim>(dimsOf(targets)))
     return check.error(
         both + "targets must have the shape of logits without its last dimension, the classes");
-  types.append(2, targets.clone(logits.getElementType()));
+  types.push_back(targets.clone(logits.getElementType()));
+  types.push_back(targets.clone(wideElement(logits.getElementType())));
   return success();
 }
 
