@@ -307,9 +307,12 @@ typename ResultOf<F, Tuple>::type restore(const ErasedResult &erased) {
 // recording leaves it as it was; a jitted function's replay changes it as the call would, and where
 // the call would go by another state than the recording did, the function is recorded again.
 using HostState = std::vector<size_t>;
-// To be called before the state is read or written.
+// To be called before the state is read, or some of it written.
 void read_state(const std::shared_ptr<HostState> &state);
 void write_state(const std::shared_ptr<HostState> &state);
+// Writes all of it, which a replay does from any state: a recording that ends with what it began
+// with has set that.
+void set_state(const std::shared_ptr<HostState> &state, HostState value);
 // A write to storages that nothing refers to yet. While weft::trace records, which makes a program
 // that begins after that change of state, it takes place now and is no part of the program.
 void before_program(const std::function<void()> &write);

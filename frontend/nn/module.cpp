@@ -518,10 +518,8 @@ void Module::train(bool on, Location location) {
   State::walk(own, [&](const State &state, const std::string &prefix) {
     state.want_held(prefix, on ? "train" : "eval", location);
   });
-  State::walk(own, [&](State &state, const std::string &) {
-    recorder::write_state(state.training);
-    state.training->front() = on;
-  });
+  State::walk(
+      own, [&](State &state, const std::string &) { recorder::set_state(state.training, {on}); });
 }
 bool Module::training(Location location) const {
   const State &state = held("training", location);

@@ -120,8 +120,7 @@ Tensor LossScaler::scale(const Tensor &loss, Location location) const {
          std::string("scale: loss is ") + weft::name(loss.dtype()) + "; it must be floating",
          location);
   // A step that failed may have left divided gradients behind. Those of this loss are not.
-  recorder::write_state(state.unscaled);
-  state.unscaled->front() = 0;
+  recorder::set_state(state.unscaled, {0});
   return loss * state.scale.to(loss.device());
 }
 

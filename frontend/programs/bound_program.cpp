@@ -259,7 +259,7 @@ private:
   void change_states() {
     for (const TouchedState &touched : bound_.states)
       for (size_t i = 0; i < touched.after.size(); ++i)
-        if (touched.after[i] != touched.before[i])
+        if (touched.is_set || touched.after[i] != touched.before[i])
           (*touched.state)[i] = touched.after[i];
   }
 
@@ -453,7 +453,7 @@ BoundProgram bind_recording(const Recording &recording) {
       bound.dropped_gradients.push_back(touched.leaf);
   }
   for (const TouchedState &touched : recording.states)
-    if (touched.after != touched.before)
+    if (touched.is_changed())
       bound.states.push_back(touched);
   for (Value *leaf : recording.slice.leaves) {
     Source &source = bound.sources.emplace_back(source_of(leaf));

@@ -314,6 +314,8 @@ private:
       why = "its results keep a history";
     else if (recording.reads_argument_gradient)
       why = "it asks for an argument's gradient, or says what is done with it";
+    else if (recording.changes_leaves)
+      why = "it changes which tensors from outside require grad";
     replay->direct = !why.empty();
     if (replay->direct && recorder().config.explain)
       std::cerr << std::string("weft jit ") + Session::location().file_name() + ":" +

@@ -24,6 +24,11 @@ struct FunctionTrace : Trace {
   std::vector<Tensor> gradients_before;
   std::unordered_map<TensorImpl *, std::pair<Tensor, GradEdge>> own_histories; // before
   std::unordered_map<const HostState *, size_t> states;
+  struct LeafBefore {
+    Tensor tensor;
+    GradRef leaf, frozen;
+  };
+  std::unordered_map<TensorImpl *, LeafBefore> leaves;
 
   FunctionTrace(const char *what, Location line, Recording &recording)
       : Trace(what, line), recording(recording) {
@@ -41,6 +46,7 @@ struct FunctionTrace : Trace {
     put_back();
     gradients_before.clear();
     own_histories.clear();
+    leaves.clear();
   }
 
   // What another thread records meanwhile is none of the function's: it is computed, and read as
@@ -92,6 +98,16 @@ struct FunctionTrace : Trace {
       return;
     detached->refs.fetch_add(1, std::memory_order_relaxed);
     own_histories.emplace(detached, std::pair(Tensor(detached), detached->view->own));
+  }
+  void on_requires_grad(TensorImpl *tensor, bool changes) override {
+    if (is_own(*tensor->storage()))
+      return;
+    touch(tensor->storage());
+    if (!changes)
+      return;
+    recording.changes_leaves = true;
+    tensor->refs.fetch_add(1, std::memory_order_relaxed);
+    leaves.try_emplace(tensor, LeafBefore{Tensor(tensor), tensor->leaf, tensor->frozen});
   }
   void on_grad(GradNode *leaf) override {
     if (leaf->number >= first_gradient) {
@@ -187,6 +203,10 @@ struct FunctionTrace : Trace {
     }
     for (auto &[detached, before] : own_histories)
       detached->view->own = before.second;
+    for (auto &[tensor, before] : leaves) {
+      tensor->leaf = std::move(before.leaf);
+      tensor->frozen = std::move(before.frozen);
+    }
     for (size_t i = 0; i < gradients_before.size(); ++i)
       recording.gradients[i].leaf->grad = gradients_before[i];
   }
@@ -315,6 +335,12 @@ void read_state(const std::shared_ptr<HostState> &state) {
 void write_state(const std::shared_ptr<HostState> &state) {
   if (auto *trace = static_cast<FunctionTrace *>(thread_trace))
     trace->touch(state);
+}
+
+void set_state(const std::shared_ptr<HostState> &state, HostState value) {
+  if (auto *trace = static_cast<FunctionTrace *>(thread_trace))
+    trace->touch(state).is_set = true;
+  *state = std::move(value);
 }
 
 void before_program(const std::function<void()> &write) {

@@ -33,6 +33,11 @@ struct TouchedState {
   std::shared_ptr<HostState> state;
   HostState before, after;
   bool is_read = false; // the recording is right only where the state is `before`
+  bool is_set = false;  // all of it was written
+
+  bool is_changed() const {
+    return after != before || (is_set && !is_read);
+  }
 };
 
 // What one recording of a function gives. All values are still recorded ops, which only this
@@ -58,6 +63,7 @@ struct Recording {
   // The function asks for an argument's gradient, which a placeholder does not have, or says what
   // is done with it: it adds a hook, or freezes the argument.
   bool reads_argument_gradient = false;
+  bool changes_leaves = false;      // set_requires_grad() of tensors from outside
   std::vector<TouchedState> states; // read_state(), write_state()
   std::shared_ptr<const void> result_shape;
   Slice slice; // of everything above

@@ -89,7 +89,10 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
   Session session("set_requires_grad", location);
   TensorImpl *impl = checked(*this, "self");
   // Of what was computed from tensors that require grad it is true already, and stays so.
-  if (value == requires_grad())
+  bool changes = value != requires_grad();
+  if (Trace *trace = active_trace())
+    trace->on_requires_grad(impl, changes);
+  if (!changes)
     return *this;
   if (!value) {
     if (!impl->leaf)

@@ -244,6 +244,62 @@ TEST(JitCalls, FollowTrainingAndEvaluation) {
   EXPECT_NE(values(f(x)), values(x));
 }
 
+// A function that leaves things as it found them does so from where it was recorded only.
+TEST(JitCalls, LeaveTrainingAsTheCallWould) {
+  for (bool at_first : {true, false}) {
+    nn::Dropout dropout(0.5);
+    auto f = jit([&](const Tensor &x) {
+      dropout.eval();
+      Tensor y = dropout(x);
+      dropout.train(at_first);
+      return y;
+    });
+    for (bool before : {at_first, !at_first, at_first, !at_first}) {
+      dropout.train(before);
+      EXPECT_EQ(values(f(ones({4}))), (Floats{1, 1, 1, 1}));
+      EXPECT_EQ(dropout.training(), at_first);
+    }
+  }
+}
+
+TEST(JitCalls, LeaveLeavesAsTheCallWould) {
+  Tensor p = ones({2}).set_requires_grad(), x = full({2}, 3.f);
+  auto thawed = [&](const Tensor &x) {
+    p.set_requires_grad(false);
+    Tensor y = (p * x).sum();
+    p.set_requires_grad(true);
+    return y;
+  };
+  auto turned = [&](const Tensor &x) {
+    p.set_requires_grad(!p.requires_grad());
+    return (p.detach() * x).sum();
+  };
+  using Function = std::function<Tensor(const Tensor &)>;
+  for (auto [f, turns] :
+       {std::pair(Function(jit(thawed)), false), std::pair(Function(jit(turned)), true)})
+    for (bool before : {true, false, true, true, false}) {
+      p.set_requires_grad(before);
+      Tensor y = f(x);
+      EXPECT_EQ(y.item<float>(), 6.f);
+      EXPECT_FALSE(y.requires_grad());
+      EXPECT_EQ(p.requires_grad(), !turns || !before);
+    }
+  // What changes nothing is no such change, from where it was recorded.
+  int64_t calls = 0;
+  auto marked = jit([&](const Tensor &x) {
+    ++calls;
+    p.set_requires_grad(true);
+    return (p.detach() * x).sum();
+  });
+  p.set_requires_grad(true);
+  marked(x);
+  marked(x);
+  EXPECT_EQ(calls, 1);
+  p.set_requires_grad(false);
+  EXPECT_EQ(marked(x).item<float>(), 6.f);
+  EXPECT_TRUE(p.requires_grad());
+}
+
 TEST(JitCalls, DrawFromTheSeedThatWasSet) {
   auto f = jit([](const Tensor &x) { return x + rand({4}); });
   Tensor x = zeros({4});
