@@ -41,6 +41,10 @@ Tensor InstanceNorm2d::operator()(const Tensor &x, Location location) const {
     fail_at(location, ErrorKind::kShape,
             "InstanceNorm2d: x has shape " + to_string(x.shape()) + "; it must be [batch, " +
                 std::to_string(channels_) + ", height, width]");
+  if (x.shape()[2] * x.shape()[3] == 1)
+    fail_at(location, ErrorKind::kShape,
+            "InstanceNorm2d: x has shape " + to_string(x.shape()) +
+                ": it needs more than one element a channel, else all become 0");
   return weft::group_norm(x, channels_, weight, bias, eps_);
 }
 

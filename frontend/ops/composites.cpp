@@ -92,8 +92,10 @@ Tensor sinh(const Tensor &x, Location location) {
 Tensor cosh(const Tensor &x, Location location) {
   Session session("cosh", location);
   Tensor y = computed(x), size = abs(y), far = size > kFar, near = where(far, 0.0, y);
-  return in_dtype_of(where(far, half_exp(where(far, size, kFar)), 0.5 * (exp(near) + exp(-near))),
-                     x);
+  // By the half near 0, where the derivative of the sum is a difference that cancels.
+  Tensor half = 0.5 * where(size < 1, y, 0.0), root = 0.5 * (expm1(half) - expm1(-half));
+  Tensor middle = where(size < 1, 1 + 2 * square(root), 0.5 * (exp(near) + exp(-near)));
+  return in_dtype_of(where(far, half_exp(where(far, size, kFar)), middle), x);
 }
 
 Tensor trunc(const Tensor &x, Location location) {
@@ -250,6 +252,8 @@ Tensor p_norm(const Tensor &x, double p, const Dims &dims, bool keepdim) {
   }
   if (p == 1)
     return sum(size, dims, keepdim);
+  if (p < 0 && x.numel() == 0) // there is no least of nothing
+    return min(size, dims, keepdim);
   Tensor terms = pow(where(size == 0, 1.0, size), p);
   terms = where(size == 0, p > 0 ? 0.0 : std::numeric_limits<double>::infinity(), terms);
   Tensor total = sum(terms, dims, keepdim), none = total == 0;

@@ -206,8 +206,10 @@ Tensor addcmul(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value, 
 
 Tensor addcdiv(const Tensor &x, const Tensor &a, const Tensor &b, Scalar value, Location location) {
   Session session("addcdiv", location);
-  for (const auto &[tensor, name] : {std::pair{&x, "x"}, std::pair{&a, "a"}, std::pair{&b, "b"}})
-    floating_only(*tensor, name);
+  DType dividend = checked(a, "a")->type->dtype, divisor = checked(b, "b")->type->dtype;
+  if (!is_floating(dividend) && !is_floating(divisor))
+    fail(ErrorKind::kDType, std::string("a is ") + name(dividend) + " and b is " + name(divisor) +
+                                "; one of them must be floating: convert it with to() first");
   return added(x, a, b, value, [](const Tensor &p, const Tensor &q) { return p / q; });
 }
 

@@ -211,8 +211,9 @@ Tensor arange(Scalar start, Scalar stop, Scalar step, std::optional<DType> dtype
     __int128 distance = __int128(stop.i) - start.i, by = step.i;
     count = static_cast<int64_t>((distance + by - (by > 0 ? 1 : -1)) / by);
   }
-  // Computed where the steps are exact: in float64 or int64.
-  DType exact = floating ? DType::kFloat64 : DType::kInt64;
+  // Computed where the steps are exact: in float64 or, of integers, in int64, where a fraction of
+  // start and of step is cut off, as in PyTorch.
+  DType exact = floating && is_floating(chosen) ? DType::kFloat64 : DType::kInt64;
   Var x = emit_iota(exact, {count}, 0);
   if (step.as_double() != 1)
     x = emit_mul(x, broadcast(make_scalar(step, exact), x.dims()));

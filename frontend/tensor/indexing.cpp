@@ -1,5 +1,6 @@
 // Basic indexing: integers, slices, an ellipsis and new axes become one slice step and one reshape
 // step.
+#include "frontend/ops/promotion.h"
 #include "frontend/recorder/record/emit.h"
 #include "frontend/tensor/impl.h"
 #include "frontend/tensor/tensor_indexing.h"
@@ -128,7 +129,11 @@ void Tensor::index_put_(std::initializer_list<Index> indices, TensorArg value, b
     return put_by_tensors(*this, entries, value, accumulate, location);
   Tensor elements = index(entries, location);
   if (accumulate)
-    elements.add_(value, location);
+    elements.add_(
+        wrap(value.tensor()
+                 ? without_leading_ones(operand(value, elements.dtype(), "value"), elements.ndim())
+                 : make_fitting_scalar(value.scalar(), elements.dtype())),
+        location);
   else
     fill_with(elements, value, {"value", "the view of the index", /*drops_leading_ones=*/true});
 }

@@ -804,5 +804,24 @@ TEST(Reductions, StandBesideEmptyResults) {
   EXPECT_EQ(nothing.to_vector<float>(), (Floats{}));
 }
 
+TEST(IndexPut, AddsWithoutTensorsAndToBools) {
+  Tensor x = range({5}), y = zeros({4}, int64), flags = zeros({3}, boolean);
+  x.index_put_({Ellipsis}, ones({1, 5}), /*accumulate=*/true);
+  EXPECT_EQ(x.to_vector<float>(), (range({5}) + 1).to_vector<float>());
+  y.index_put_({Slice(1, 3)}, 1.5, /*accumulate=*/true);
+  EXPECT_EQ(y.to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 1, 0}));
+  flags.index_put_({tensor<int64_t>({2, 0, 2})}, tensor({true, false, true}).to(boolean),
+                   /*accumulate=*/true);
+  EXPECT_EQ(flags.to_vector<bool>(), (std::vector<bool>{false, false, true}));
+}
+
+// The last window reaches over the end of an image that is smaller than it.
+TEST(Pools, LargerThanTheImage) {
+  Tensor x = tensor({1.f, 3.f}).reshape({1, 1, 1, 2});
+  EXPECT_EQ(max_pool2d(x, 2, {.stride = {}, .ceil_mode = true}).to_vector<float>(), (std::vector<float>{3}));
+  EXPECT_EQ(avg_pool2d(x, 2, {.stride = {}, .ceil_mode = true}).to_vector<float>(), (std::vector<float>{2}));
+  EXPECT_THROW(max_pool2d(x, Pair(4, 2), {.stride = 2, .ceil_mode = true}), Error);
+}
+
 } // namespace
 } // namespace weft

@@ -294,5 +294,45 @@ TEST(Numbers, GammaFunctionsAreDerivativesOfEachOther) {
     }
 }
 
+// A sum of exponentials has a derivative that cancels near 0.
+TEST(Numbers, DerivativeOfCoshNearZero) {
+  for (double at : {1e-3, 1e-5, 1e-8}) {
+    Tensor x = scalar(float(at)).set_requires_grad(), wide = full({}, at, float64);
+    wide.set_requires_grad();
+    EXPECT_NEAR(grad({cosh(x)}, {x})[0].item<float>() / at, std::sinh(at) / at, 4e-7) << at;
+    EXPECT_NEAR(grad({cosh(wide)}, {wide})[0].item<double>() / at, std::sinh(at) / at, 1e-15) << at;
+  }
+}
+
+TEST(Numbers, LgammaAtTheEndsOfTheNegativeNumbers) {
+  std::vector<double> x = {-1e-300, -1e-307, -5e-309, -1e-101, -1e-99, -3, -5e307, -1.5e308};
+  std::vector<double> y = lgamma(Tensor::from(x, {8})).to_vector<double>();
+  for (size_t i = 0; i < 5; ++i)
+    EXPECT_NEAR(y[i], -std::log(-x[i]), 1e-12);
+  for (size_t i = 5; i < x.size(); ++i)
+    EXPECT_EQ(y[i], std::numeric_limits<double>::infinity()) << x[i];
+}
+
+TEST(Numbers, PromoteInAddcdiv) {
+  Tensor x = arange(3), ones = weft::ones({3});
+  EXPECT_EQ(addcdiv(x, ones, ones).to_vector<float>(), (Floats{1, 2, 3}));
+  EXPECT_EQ(addcdiv(ones.to(float64), ones, x + 1).dtype(), float64);
+  EXPECT_NE(message_of([&] { addcdiv(ones, x, x); }).find("a is int64 and b is int64"),
+            std::string::npos);
+}
+
+TEST(Numbers, NormsOfNothing) {
+  for (double p : {-1.0, -2.5})
+    EXPECT_NE(message_of([&] { vector_norm(zeros({0, 3}), p, 0); }), "") << p;
+  EXPECT_EQ(vector_norm(zeros({0, 3}), -1.0, 1).shape(), (Shape{0}));
+  EXPECT_EQ(vector_norm(zeros({0, 3}), 3.0, 0).to_vector<float>(), (Floats{0, 0, 0}));
+}
+
+// As PyTorch: what the elements are counted by keeps its fraction, what they are made of does not.
+TEST(Numbers, IntegersInFractionalSteps) {
+  EXPECT_EQ(arange(1, -3, -1.5, int64).to_vector<int64_t>(), (Ints{1, 0, -1}));
+  EXPECT_EQ(arange(0.5, 4.0, 1.0, int64).to_vector<int64_t>(), (Ints{0, 1, 2, 3}));
+}
+
 } // namespace
 } // namespace weft

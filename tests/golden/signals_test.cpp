@@ -149,6 +149,7 @@ TEST(SignalModules, Modules) {
   EXPECT_EQ(nn::AvgPool1d(2)(x).shape(), (Shape{2, 4, 5}));
   EXPECT_EQ(nn::AdaptiveAvgPool1d(3)(x).shape(), (Shape{2, 4, 3}));
   EXPECT_TRUE(all_close(nn::InstanceNorm2d(4)(x.unsqueeze(2)), group_norm(x.unsqueeze(2), 4)));
+  EXPECT_THROW(nn::InstanceNorm2d(4)(ones({2, 4, 1, 1})), Error);
 
   // In training the batch's statistics move the running ones, which evaluation uses.
   nn::BatchNorm1d norm(4);

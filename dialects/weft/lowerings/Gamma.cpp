@@ -169,6 +169,9 @@ Value ScalarEmitter::lgamma(Value x) {
     Value sine = abs(sin(gamma.angle(a)));
     Value other = sub(log(div(gamma.number(M_PI), mul(a, sine))), y);
     Value infinity = gamma.number(INFINITY);
+    // At integers, and where a sin(pi a) is below all numbers: of such a, gamma(-a) is -1 / a.
+    other = select(gamma.isZero(sine), infinity, other);
+    other = select(gamma.isLess(a, 1e-100), y, other);
     y = select(below, other, y);
     return select(compare(Direction::eq, a, infinity), infinity, y);
   });

@@ -19,10 +19,10 @@ struct Window {
   }
   // The number of outputs over an image of `size`; less than 1 where the window does not fit.
   int64_t outputs(int64_t size, bool ceilMode = false) const {
-    int64_t room = size + 2 * padding - extent();
+    int64_t room = size + 2 * padding - extent() + (ceilMode ? stride - 1 : 0);
     if (room < 0)
       return 0;
-    int64_t count = (room + (ceilMode ? stride - 1 : 0)) / stride + 1;
+    int64_t count = room / stride + 1;
     // PyTorch's rule: the last window must start in the image or the padding before it.
     if (ceilMode && (count - 1) * stride >= size + padding)
       --count;
