@@ -310,9 +310,9 @@ using HostState = std::vector<size_t>;
 // To be called before the state is read, or some of it written.
 void read_state(const std::shared_ptr<HostState> &state);
 void write_state(const std::shared_ptr<HostState> &state);
-// Writes all of it, which a replay does from any state: a recording that ends with what it began
-// with has set that.
-void set_state(const std::shared_ptr<HostState> &state, HostState value);
+// Writes all of it, and so does a replay, also where the recording wrote what was there. value: as
+// long as the state.
+void set_state(const std::shared_ptr<HostState> &state, const HostState &value);
 // A write to storages that nothing refers to yet. While weft::trace records, which makes a program
 // that begins after that change of state, it takes place now and is no part of the program.
 void before_program(const std::function<void()> &write);

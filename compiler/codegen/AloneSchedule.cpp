@@ -35,7 +35,7 @@ static LogicalResult scheduleScatter(KernelBuilder &kernel, Operation *op) {
   Scatter scatter(kernel, op);
   int64_t lead = scatter.lead, size = scatter.size, trail = scatter.trail,
           mostSteps = scatter.steps;
-  // PyTorch's scatter_add takes a source that covers a part of the result's columns only.
+  // PyTorch's scatters take a source that covers a part of the result's columns only.
   bool byColumns = scatter.trailFrom == scatter.trailTo && trail > 1;
   int64_t columns = !byColumns            ? trail
                     : scatter.wholeSlices ? scatterColumns(lead, trail)

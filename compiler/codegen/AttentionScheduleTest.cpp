@@ -25,6 +25,10 @@ struct Case {
   bool sumGradient = false;
 };
 
+// What is kept of a row.
+std::string rowElement(const Case &c) {
+  return c.element == "f64" ? "f64" : "f32";
+}
 std::string tensor(const Case &c, std::vector<int64_t> last, const std::string &element) {
   std::string text = "tensor<";
   for (int64_t size : c.batch)
@@ -46,7 +50,8 @@ Text forward(const Case &c) {
   std::string q = tensor(c, {c.queries, c.features}, c.element),
               k = tensor(c, {c.keys, c.features}, c.element),
               v = tensor(c, {c.keys, c.width}, c.element),
-              y = tensor(c, {c.queries, c.width}, c.element), l = tensor(c, {c.queries}, c.element),
+              y = tensor(c, {c.queries, c.width}, c.element),
+              l = tensor(c, {c.queries}, rowElement(c)),
               mask = c.mask.empty() ? "" : "tensor<" + c.mask + ">";
   return {"%q: " + q + ", %k: " + k + ", %v: " + v + (mask.empty() ? "" : ", %m: " + mask),
           "%y, %l = weft.attention %q, %k, %v " + std::string(mask.empty() ? "" : "mask %m ") +
@@ -59,7 +64,8 @@ Text gradient(const Case &c) {
   std::string q = tensor(c, {c.queries, c.features}, c.element),
               k = tensor(c, {c.keys, c.features}, c.element),
               v = tensor(c, {c.keys, c.width}, c.element),
-              y = tensor(c, {c.queries, c.width}, c.element), l = tensor(c, {c.queries}, c.element),
+              y = tensor(c, {c.queries, c.width}, c.element),
+              l = tensor(c, {c.queries}, rowElement(c)),
               mask = c.mask.empty() ? "" : "tensor<" + c.mask + ">";
   std::string m = mask.empty() ? "" : ", %m: " + mask, s = c.sumGradient ? ", %s: " + l : "";
   return {"%q: " + q + ", %k: " + k + ", %v: " + v + ", %y: " + y + ", %l: " + l + ", %g: " + y +

@@ -37,7 +37,7 @@ struct Scatter {
                 const Index &column) const;
   // Where the element of the source at a position goes along the scattered dim.
   Index target(ElementEmitter &e, llvm::ArrayRef<Index> position, mlir::Value mask = nullptr) const;
-  // Whether the source has these dims of the result, of which PyTorch's scatter_add may take a
+  // Whether the source has these dims of the result, of which PyTorch's scatters may take a
   // part; null: it has all. `also`: what is to hold beside it.
   mlir::Value covers(ElementEmitter &e, llvm::ArrayRef<Index> position,
                      llvm::ArrayRef<int64_t> have, llvm::ArrayRef<int64_t> all,

@@ -45,8 +45,8 @@ enum class Refusal {
   NotFusible,       // a composite, a structure op, or one whose record has no lowering
   NoSchedule,       // of a kind that has schedules for Weft's own ops alone (lacksSchedule)
   SeveralResults,   // kernels compute one value for each op: layouts go from op to op by its result
-  Alone,            // an op that codegen only builds as a kernel of its own (matmul, scatter_add,
-                    // scatter_reduce, index_add, index_put, scans, attention)
+  Alone,            // an op that codegen only builds as a kernel of its own (matmul, scatters,
+                    // index_add, index_put, scans, attention)
   DynamicShape,     // a dim has no size
   DifferentRows,    // two reductions are over different dimensions
   DifferentShapes,  // an output has neither the rows nor the elements of the others
@@ -66,8 +66,8 @@ enum class Refusal {
   TwoLengths, // rows of a length that varies, and something else of a size that varies
   Recomputed,
   GathersTransposed,
-  Between, // another kernel or a library's call needs the one and is needed by the other
-  TooFar,  // the search for such a one takes too long
+  Between,           // another kernel or a library's call needs the one and is needed by the other
+  TooFar,            // the search for such a one takes too long
   CheckedAfterWrite, // of a check of indices (EarlyChecks.cpp); the last one
 };
 llvm::StringRef refusalText(Refusal refusal);
@@ -113,8 +113,8 @@ public:
     // more ops read them the shape is Rows: strided ones where the innermost dim is reduced, else
     // short ones that lie side by side.
     Nest,
-    Alone, // one op with a schedule of its own (matmul, scatter_add, scatter_reduce, index_add,
-           // index_put, scans, attention and its derivative), and what computes its operands
+    Alone, // one op with a schedule of its own (matmul, scatters, index_add, index_put, scans,
+           // attention and its derivative), and what computes its operands
     Empty, // no element anywhere but in results of empty reductions
   };
   enum class Role { Inline, Full, Row, Col, Part, Near, Scalar };

@@ -38,13 +38,13 @@ Tensor raised_weight(const Tensor &weight, const Tensor &x, const char *layout) 
 // Checks here what the ops on images would refuse: their errors would name dims that the caller
 // does not have.
 void check_window(const Tensor &x, int64_t taps, int64_t stride, int64_t padding, int64_t dilation,
-                  const char *what) {
+                  const char *what, bool ceil_mode = false) {
   want_of_window(what, taps, 1);
   want_of_window("stride", stride, 1);
   want_of_window("padding", padding, 0);
   want_of_window("dilation", dilation, 1);
   int64_t reach = dilation * (taps - 1) + 1, length = x.shape().back() + 2 * padding;
-  if (reach > length)
+  if (reach > length + (ceil_mode ? stride - 1 : 0))
     fail(ErrorKind::kShape, "x has shape " + to_string(x.shape()) + ": with padding it is " +
                                 std::to_string(length) + " long, and " + what + " reaches over " +
                                 std::to_string(reach) +
@@ -99,7 +99,8 @@ Tensor max_pool1d(const Tensor &x, int64_t kernel_size, MaxPool1dOptions options
   Session session("max_pool1d", location);
   Tensor image = raised(x);
   int64_t stride = options.stride.value_or(kernel_size);
-  check_window(x, kernel_size, stride, options.padding, options.dilation, "kernel_size");
+  check_window(x, kernel_size, stride, options.padding, options.dilation, "kernel_size",
+               options.ceil_mode);
   return max_pool2d(image, {1, kernel_size},
                     {.stride = Pair(1, stride),
                      .padding = {0, options.padding},
@@ -113,7 +114,7 @@ Tensor avg_pool1d(const Tensor &x, int64_t kernel_size, AvgPool1dOptions options
   Session session("avg_pool1d", location);
   Tensor image = raised(x);
   int64_t stride = options.stride.value_or(kernel_size);
-  check_window(x, kernel_size, stride, options.padding, 1, "kernel_size");
+  check_window(x, kernel_size, stride, options.padding, 1, "kernel_size", options.ceil_mode);
   return avg_pool2d(image, {1, kernel_size},
                     {.stride = Pair(1, stride),
                      .padding = {0, options.padding},

@@ -358,6 +358,11 @@ Program trace(const ErasedFunction &function, const std::vector<Tensor> &inputs,
                       " of the function is an undefined tensor, and a program returns tensors: "
                       "leave it out, or give it a value",
                   location);
+  if (recording.changes_leaves)
+    throw Error(ErrorKind::kState,
+                "trace: the function changes which tensors from outside require grad, which is no "
+                "part of a program; call set_requires_grad() before, or detach() inside",
+                location);
   if (!recording.several_devices.empty())
     throw Error(ErrorKind::kDevice,
                 "trace: a program runs on one device, but " + recording.several_devices +

@@ -100,10 +100,11 @@ struct FunctionTrace : Trace {
     own_histories.emplace(detached, std::pair(Tensor(detached), detached->view->own));
   }
   void on_requires_grad(TensorImpl *tensor, bool changes) override {
-    if (is_own(*tensor->storage()))
+    if (tensor->born >= first_storage)
       return;
     touch(tensor->storage());
-    if (!changes)
+    // Of a view no replay asks whether it requires grad itself.
+    if (!changes && !tensor->is_view())
       return;
     recording.changes_leaves = true;
     tensor->refs.fetch_add(1, std::memory_order_relaxed);
@@ -337,10 +338,11 @@ void write_state(const std::shared_ptr<HostState> &state) {
     trace->touch(state);
 }
 
-void set_state(const std::shared_ptr<HostState> &state, HostState value) {
+void set_state(const std::shared_ptr<HostState> &state, const HostState &value) {
   if (auto *trace = static_cast<FunctionTrace *>(thread_trace))
     trace->touch(state).is_set = true;
-  *state = std::move(value);
+  // In place: another thread may read it, which stays a race for one word.
+  std::ranges::copy(value, state->begin());
 }
 
 void before_program(const std::function<void()> &write) {

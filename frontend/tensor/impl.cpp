@@ -229,6 +229,15 @@ void begin(TensorImpl &storage) {
 }
 } // namespace
 
+void note_requires_grad(TensorImpl *tensor, bool changes) {
+  Trace *trace = active_trace();
+  if (!trace)
+    return;
+  if (TensorImpl *storage = tensor->storage(); storage->start)
+    begin(*storage);
+  trace->on_requires_grad(tensor, changes);
+}
+
 // Out of line, as read_view() is: most calls read storages, and need small frames.
 [[noreturn, gnu::noinline]] static void refuse_undefined(const char *argument) {
   fail(ErrorKind::kState,

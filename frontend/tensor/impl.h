@@ -134,6 +134,9 @@ Tensor wrap_quietly(Var var);
 // was nothing to do.
 Tensor of_its_own(Tensor result, const Tensor &x);
 
+// set_requires_grad() was called, which the function that is recorded may not leave as it is.
+// changes: the tensor did not require it before, or does so no more.
+void note_requires_grad(TensorImpl *tensor, bool changes);
 // A new storage that starts from the value.
 Tensor wrap_start(std::shared_ptr<const StartingValue> start, const TypeInfo *type);
 // Of an undefined tensor, to end an error.

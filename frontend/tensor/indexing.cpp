@@ -128,14 +128,17 @@ void Tensor::index_put_(std::initializer_list<Index> indices, TensorArg value, b
   if (has_tensors(entries))
     return put_by_tensors(*this, entries, value, accumulate, location);
   Tensor elements = index(entries, location);
-  if (accumulate)
-    elements.add_(
-        wrap(value.tensor()
-                 ? without_leading_ones(operand(value, elements.dtype(), "value"), elements.ndim())
-                 : make_fitting_scalar(value.scalar(), elements.dtype())),
-        location);
-  else
+  if (accumulate) {
+    if (value.tensor())
+      want_one_dtype(*elements.impl()->type, "self", *checked(*value.tensor(), "value")->type,
+                     "value");
+    Var added = value.tensor()
+                    ? without_leading_ones(read(*value.tensor(), "value"), elements.ndim())
+                    : make_fitting_scalar(value.scalar(), elements.dtype());
+    elements.add_(wrap(added), location);
+  } else {
     fill_with(elements, value, {"value", "the view of the index", /*drops_leading_ones=*/true});
+  }
 }
 
 Tensor Tensor::operator[](At i) const {

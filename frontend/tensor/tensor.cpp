@@ -90,8 +90,7 @@ Tensor &Tensor::set_requires_grad(bool value, Location location) {
   TensorImpl *impl = checked(*this, "self");
   // Of what was computed from tensors that require grad it is true already, and stays so.
   bool changes = value != requires_grad();
-  if (Trace *trace = active_trace())
-    trace->on_requires_grad(impl, changes);
+  note_requires_grad(impl, changes);
   if (!changes)
     return *this;
   if (!value) {

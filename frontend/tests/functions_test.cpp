@@ -810,6 +810,7 @@ TEST(IndexPut, AddsWithoutTensorsAndToBools) {
   EXPECT_EQ(x.to_vector<float>(), (range({5}) + 1).to_vector<float>());
   y.index_put_({Slice(1, 3)}, 1.5, /*accumulate=*/true);
   EXPECT_EQ(y.to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 1, 0}));
+  EXPECT_THROW(y.index_put_({Slice()}, full({4}, 1.7f), /*accumulate=*/true), Error);
   flags.index_put_({tensor<int64_t>({2, 0, 2})}, tensor({true, false, true}).to(boolean),
                    /*accumulate=*/true);
   EXPECT_EQ(flags.to_vector<bool>(), (std::vector<bool>{false, false, true}));
@@ -820,6 +821,12 @@ TEST(Pools, LargerThanTheImage) {
   Tensor x = tensor({1.f, 3.f}).reshape({1, 1, 1, 2});
   EXPECT_EQ(max_pool2d(x, 2, {.stride = {}, .ceil_mode = true}).to_vector<float>(), (std::vector<float>{3}));
   EXPECT_EQ(avg_pool2d(x, 2, {.stride = {}, .ceil_mode = true}).to_vector<float>(), (std::vector<float>{2}));
+  Tensor row = x.reshape({1, 1, 2});
+  EXPECT_EQ(max_pool1d(row, 3, {.stride = 2, .ceil_mode = true}).to_vector<float>(),
+            (std::vector<float>{3}));
+  EXPECT_EQ(avg_pool1d(row, 3, {.stride = 2, .ceil_mode = true}).to_vector<float>(),
+            (std::vector<float>{2}));
+  EXPECT_THROW(max_pool1d(row, 4, {.stride = 2, .ceil_mode = true}), Error);
   EXPECT_THROW(max_pool2d(x, Pair(4, 2), {.stride = 2, .ceil_mode = true}), Error);
 }
 

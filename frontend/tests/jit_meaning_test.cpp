@@ -284,6 +284,38 @@ TEST(JitCalls, LeaveLeavesAsTheCallWould) {
       EXPECT_FALSE(y.requires_grad());
       EXPECT_EQ(p.requires_grad(), !turns || !before);
     }
+  // Parameters that nobody has read yet, and views of such.
+  nn::Linear linear(2, 2);
+  auto frozen = jit([&](const Tensor &x) {
+    for (Tensor &each : linear.parameters())
+      each.set_requires_grad(false);
+    return linear(x);
+  });
+  Tensor view = linear.weight.detach();
+  auto of_view = jit([&](const Tensor &x) {
+    view.set_requires_grad(true);
+    return x * 2;
+  });
+  for (int64_t call = 0; call < 3; ++call) {
+    linear.weight.set_requires_grad(true);
+    frozen(x);
+    EXPECT_FALSE(linear.weight.requires_grad());
+    view.set_requires_grad(false);
+    of_view(x);
+    EXPECT_TRUE(view.requires_grad());
+  }
+  EXPECT_THROW(trace(turned, {x}), Error);
+  EXPECT_EQ(p.requires_grad(), true);
+  // The function's own views are none of them.
+  int64_t recorded = 0;
+  auto own = jit([&](const Tensor &x) {
+    ++recorded;
+    Tensor q = p.detach().set_requires_grad();
+    return grad({(q * x).sum()}, {q})[0];
+  });
+  for (int64_t call = 0; call < 3; ++call)
+    EXPECT_EQ(values(own(x)), values(x));
+  EXPECT_EQ(recorded, 1);
   // What changes nothing is no such change, from where it was recorded.
   int64_t calls = 0;
   auto marked = jit([&](const Tensor &x) {

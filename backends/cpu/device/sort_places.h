@@ -1,7 +1,7 @@
-// The elements at some places of a row's order, without the order of all others: those of one
-// digit of the keys are counted, and the ones left whose digits stand at these places; then by the
-// next digit of what is left, until that is little. Two passes over the row, and over less and less
-// of it.
+// The elements at some places of a row's order, without the order of all others: how often each
+// digit of the keys is there is counted, and the elements with the digits that stand at these
+// places are kept; then the same by the next digit of what is kept, until that is little. Each
+// digit is two passes over what is left.
 #pragma once
 
 #include <algorithm>

@@ -2,8 +2,9 @@
 // byte on, whose first pass reads the row and whose last one writes the indices (low bytes that
 // hardly any order depends on are left out, and the runs that they decide sorted at the end); the
 // few first ones of a long row by a search that keeps the best so far, and a few others by their
-// places (sort_places.h). Where threads share a row, each sorts a run, and the runs are merged pair
-// by pair. Elements are distinct, so that the outcome depends on none of this.
+// places (sort_places.h). Threads that share a row each look at a part of it; where the row is
+// sorted, the parts are runs, which are merged pair by pair. Elements are distinct, so that the
+// outcome depends on none of this.
 #include "backends/cpu/device/sort_rows.h"
 
 #include <algorithm>
@@ -39,9 +40,10 @@ struct Way {
   enum Kind { kInsertion, kRadix, kSelect, kPlaces } kind = kInsertion;
   int64_t rows = 0;
   int64_t parts = 1;    // of each row, one thread each
-  int64_t capacity = 0; // elements that a row's worker holds (kSelect), or that each of its two
-                        // buffers has (kRadix)
+  int64_t capacity = 0; // elements that a row's worker holds (kSelect, kPlaces), or that each of
+                        // its two buffers has (kRadix)
   int64_t workers = 1;  // regions of scratch: one a thread where a row is one part, else one a part
+                        // (kSelect) or one for all of them
   int64_t columns = 0;  // rows whose elements lie side by side, and are copied together into rows
                         // and back; 0: none is
   int64_t elements_bytes = 0, counts_bytes = 0, row_bytes = 0,

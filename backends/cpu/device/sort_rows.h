@@ -23,11 +23,12 @@ struct SortLimits {
   // sort, for which a row of up to some hundred elements takes 1.2 us (int64, with twice the
   // counters: 2.1 us). By insertion 40 float32 take 0.74 us, 64 int64 1.6 us.
   static constexpr int64_t kInsertion = 48, kWideInsertion = 72;
-  // Rows of this length have digits of kMostDigitBits where a few places are asked for, others of
-  // 8: 2,048 counters take as long as some 1,000 elements. Of kSelectFactor times `count` elements
-  // or more the first ones are searched for instead: one pass, which looks at few elements twice,
-  // but has no good bound before it has seen some thousand. (1024 rows of 1024 float32, the 10
-  // largest: 2.2 ms by places, 2.7 by a search; 64 rows of 16384: 1.6 and 1.0.)
+  // Rows of this length or more have digits of kMostDigitBits where a few places are asked for,
+  // shorter ones of 8: 2,048 counters take as long as some 1,000 elements. Of the long ones, with
+  // kSelectFactor times `count` elements or more, the first places are searched for instead: one
+  // pass, which looks at few elements twice, but has no good bound before it has seen some
+  // thousand. (1024 rows of 1024 float32, the 10 largest: 2.2 ms by places, 2.7 by a search; 64
+  // rows of 16384: 1.6 and 1.0.)
   static constexpr int64_t kLongRow = 8192;
   static constexpr int kMostDigitBits = 11;
   static constexpr int64_t kSelectFactor = 8;
@@ -35,7 +36,7 @@ struct SortLimits {
   static constexpr int64_t kPlacesFactor = 4;
   // Keys that are made at a time: few enough to stay in the L1 cache until they are used.
   static constexpr int64_t kKeyBlock = 256;
-  // As few elements are put in order as they are.
+  // Where no more elements are left, they are put in order without a look at further digits.
   static constexpr int64_t kFewLeft = 64;
   // Candidates that a search holds beside twice the `count` best that it knows: so many more are
   // looked at before its bound is a better one. (1024 rows of 1024 float32, the 5 largest: 5.9 ms

@@ -16,10 +16,9 @@ static int64_t product(ArrayRef<int64_t> sizes) {
 }
 
 // A thread has one place in the dims around the scattered one, and a range of targets in it. It
-// copies the base there, then reads all indices in the source's order, some at a time, and adds (of
-// index_put, puts) what is for its range: whoever writes an element does so alone, in a fixed
-// order. Where the source's length varies, all threads read as many indices as the launch has
-// pieces.
+// copies the base there, then reads all indices in the source's order, some at a time, and adds or
+// puts what is for its range: whoever writes an element does so alone, in a fixed order. Where the
+// source's length varies, all threads read as many indices as the launch has pieces.
 LogicalResult scheduleScatter(KernelPlan &plan, Geometry &geometry) {
   KernelBuilder &kernel = plan.kernel;
   compiler::Scatter scatter(kernel, kernel.outputs.front().getDefiningOp());

@@ -19,8 +19,8 @@ Val unreduce(Val x, llvm::ArrayRef<Dim> full, llvm::ArrayRef<int64_t> reduced);
 // Divides x, a reduction of a tensor of dims `full` over some of them, by the number of elements
 // that went into each of its own.
 Val divideByCount(Val x, llvm::ArrayRef<Dim> full, llvm::ArrayRef<int64_t> reduced);
-// f16 and bf16 as f32, in which they are computed, counted and rounded once; others as they are.
-// And back, to the element type of `like`.
+// Whether it is f16 or bf16, which are computed and counted in f32 and rounded once; what it is
+// computed in; such a value in that, others as they are. And back, to the element type of `like`.
 bool isNarrow(mlir::Type element);
 mlir::Type wideElement(mlir::Type element);
 Val widen(Val x);

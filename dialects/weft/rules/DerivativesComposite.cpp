@@ -93,8 +93,7 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
   double scale = p.scale.getValueAsDouble();
   bool hasMask = ctx.numOperands() > 3, causal = p.causal && p.causal.getValue();
   bool maskNeeds = hasMask && ctx.needs(3) && isa<FloatType>(ctx.operandType(3).getElementType());
-  Val query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
-  Dim queries = dimsOf(query).end()[-2], keys = dimsOf(key).end()[-2];
+  Dim queries = dimsOf(ctx.operandType(0)).end()[-2], keys = dimsOf(ctx.operandType(1)).end()[-2];
   if (causal && queries != keys && !(queries.isStatic() && keys.isStatic()))
     return ctx.noRule(AttentionOp::getOperationName(),
                       "it is causal over different symbolic lengths");
@@ -103,15 +102,16 @@ LogicalResult AttentionOp::differentiate(GradContext &ctx) {
       return success();
     OpBuilder &b = ctx.builder();
     auto gradients = AttentionGradientOp::create(
-        b, ctx.loc(), query.type(), key.type(), ctx.operandType(2), query, key, ctx.operand(2),
-        ctx.result(0), ctx.result(1), ctx.g(0), mask, ctx.hasG(1) ? ctx.g(1) : Val(),
-        b.getBoolAttr(causal), p.scale);
+        b, ctx.loc(), ctx.operandType(0), ctx.operandType(1), ctx.operandType(2), ctx.operand(0),
+        ctx.operand(1), ctx.operand(2), ctx.result(0), ctx.result(1), ctx.g(0),
+        hasMask ? ctx.operand(3) : Val(), ctx.hasG(1) ? ctx.g(1) : Val(), b.getBoolAttr(causal),
+        p.scale);
     for (auto [i, gradient] : llvm::enumerate(gradients.getResults()))
       ctx.grad(i, ctx.at(gradient));
     return success();
   }
   ctx.roundOnce();
-  query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
+  Val query = ctx.operand(0), key = ctx.operand(1), mask = hasMask ? ctx.operand(3) : Val();
   Val scores = attentionScores(query, key, mask, causal, scale);
   SmallVector<int64_t> dims{scores.rank() - 1};
   Dims extents = dimsOf(scores);

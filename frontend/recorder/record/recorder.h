@@ -202,7 +202,7 @@ public:
   // What detach() made is about to get another history of its own (View::own).
   virtual void on_own_history(TensorImpl *detached) = 0;
   virtual void on_grad(GradNode *leaf) = 0;
-  // Of set_requires_grad(). changes: the tensor did not require it before, or does so no more.
+  // Of set_requires_grad(); its storage is begun (note_requires_grad).
   virtual void on_requires_grad(TensorImpl *tensor, bool changes) = 0;
 
   const char *const what;  // "jit" or "trace"
