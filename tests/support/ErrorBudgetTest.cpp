@@ -1,9 +1,11 @@
 #include "tests/support/ErrorBudget.h"
 
 #include <cmath>
+#include <set>
 
 #include "dialects/weft/ir/Weft.h"
 #include "tests/support/Compare.h"
+#include "tests/support/OpCases.h"
 #include "tests/support/OpModule.h"
 #include "tests/support/OpRows.h"
 #include "gtest/gtest.h"
@@ -32,6 +34,19 @@ TEST(OpRows, AreThoseOfAllOpsButWhatIsExact) {
       << "give the op's record Tests, or say here why its results are exact";
   EXPECT_EQ(findRow("weft.no_such_op"), nullptr);
   EXPECT_STREQ(findRow("weft.matmul")->mnemonic, "matmul");
+}
+
+// What a record refuses is no case: an operand of a dtype that the op does not take would leave all
+// tests of the op untried in that dtype, unseen.
+TEST(OpCases, RunInFloatsOf16BitsWhereInFloat32) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  std::set<std::string> refused;
+  for (const OpCase &c : allCases(context))
+    if (buildModule(context, c, DType::kFloat32))
+      for (DType dtype : {DType::kBFloat16, DType::kFloat16})
+        if (!buildModule(context, c, dtype))
+          refused.insert(c.op);
+  EXPECT_EQ(refused, std::set<std::string>());
 }
 
 TEST(ErrorBudget, OfAnOpWithoutARowIsExact) {

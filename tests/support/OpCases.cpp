@@ -676,6 +676,9 @@ static void addComposites(std::vector<OpCase> &cases) {
       c.operands.push_back(data({tq, 1}));
     if (sum)
       c.operands.push_back(data(with({tq})));
+    c.operands[4].wide = true;
+    if (sum)
+      c.operands.back().wide = true;
     c.attributes = std::string("{causal = ") + (causal ? "true" : "false") +
                    ", scale = 0.4 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, " +
                    (mask == kNone ? "0, " : "1, ") + (sum ? "1>}" : "0>}");
@@ -765,7 +768,8 @@ OpCase gentle(OpCase c) {
 }
 
 HostTensor sample(const TensorSpec &spec, DType dtype, int64_t index, int64_t count) {
-  HostTensor tensor(spec.dtype.value_or(dtype), spec.shape);
+  bool isWide = spec.wide && is_floating(dtype) && byte_size(dtype) < 4;
+  HostTensor tensor(isWide ? DType::kFloat32 : spec.dtype.value_or(dtype), spec.shape);
   int64_t n = tensor.size();
   // A permutation of 0 .. n-1: multiples of a number without a factor in common with n.
   int64_t factor = 7919 + 2 * index;

@@ -30,6 +30,7 @@ struct TensorSpec {
   double low = -2, high = 2;
   int64_t limit = 0;
   std::vector<int64_t> list = {};
+  bool wide = false; // float32 where the case runs with floats of 16 bits
 };
 
 struct OpCase {
