@@ -78,22 +78,25 @@ Tensor half_exp(const Tensor &x) {
   return exp(x - 1) * (std::numbers::e / 2);
 }
 
+// sinh of what is not far: expm1 is exact near 0, where a difference of exponentials is not.
+Tensor near_sinh(const Tensor &x) {
+  return 0.5 * (expm1(x) - expm1(-x));
+}
+
 } // namespace
 
 Tensor sinh(const Tensor &x, Location location) {
   Session session("sinh", location);
   Tensor y = computed(x), size = abs(y), far = size > kFar, near = where(far, 0.0, y);
-  // expm1 is exact near 0, where a difference of exponentials is not.
   Tensor large = half_exp(where(far, size, kFar));
-  return in_dtype_of(where(far, where(y < 0, -large, large), 0.5 * (expm1(near) - expm1(-near))),
-                     x);
+  return in_dtype_of(where(far, where(y < 0, -large, large), near_sinh(near)), x);
 }
 
 Tensor cosh(const Tensor &x, Location location) {
   Session session("cosh", location);
   Tensor y = computed(x), size = abs(y), far = size > kFar, near = where(far, 0.0, y);
   // By the half near 0, where the derivative of the sum is a difference that cancels.
-  Tensor half = 0.5 * where(size < 1, y, 0.0), root = 0.5 * (expm1(half) - expm1(-half));
+  Tensor root = near_sinh(0.5 * where(size < 1, y, 0.0));
   Tensor middle = where(size < 1, 1 + 2 * square(root), 0.5 * (exp(near) + exp(-near)));
   return in_dtype_of(where(far, half_exp(where(far, size, kFar)), middle), x);
 }

@@ -6,7 +6,6 @@
 #include "frontend/recorder/record/emit.h"
 #include "frontend/recorder/record/recorder.h"
 #include "frontend/tensor/impl.h"
-#include "frontend/tensor/tensor_indexing.h"
 #include "weft/composites.h"
 
 namespace weft {
@@ -430,9 +429,6 @@ Tensor put_slices(const Tensor &x, int64_t dim, const Tensor &indices, const Ten
                                 to_string(type.dims) + " and " + std::to_string(at.dims[0]) +
                                 " indices along dimension " + std::to_string(axis) +
                                 " it must be " + to_string(expected));
-  if (accumulate && type.dtype == DType::kBool)
-    fail(ErrorKind::kDType,
-         "x is bool, which does not add up; use logical_or, or convert it with to() first");
   auto *put = accumulate ? emit_index_add : emit_index_put;
   return wrap(put(read(x, "x"), index_operand(indices), read(source, "source"), axis, ""));
 }
