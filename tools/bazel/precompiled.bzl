@@ -1,5 +1,6 @@
 """Headers that are parsed once for all: what a file includes of MLIR takes 3 to 8 s to parse, the
-dialect's ops 2 s, and both below a second to load; weft.h takes 2 s, GoogleTest as long.
+dialect's ops 2 s, and both below a second to load; weft.h takes 2 s, GoogleTest as long, and half of
+what the other files take to compile is the standard library.
 
 The rules below are Bazel's own otherwise. A file still includes what it uses: with
 --define=weft_precompiled=off nothing is loaded that it does not name.
@@ -114,3 +115,11 @@ def weft_test(name, **kwargs):
 def gtest_test(name, **kwargs):
     """A cc_test of files that include GoogleTest, and neither MLIR nor weft.h."""
     _with("//tests/support:gtest_precompiled", "GTEST_PRECOMPILED", native.cc_test, name, **kwargs)
+
+def plain_library(name, **kwargs):
+    """A cc_library of C++ files that include no MLIR."""
+    _with("//tools/bazel:standard", "STANDARD_PRECOMPILED", native.cc_library, name, **kwargs)
+
+def plain_binary(name, **kwargs):
+    """A cc_binary of C++ files that include no MLIR."""
+    _with("//tools/bazel:standard", "STANDARD_PRECOMPILED", native.cc_binary, name, **kwargs)
