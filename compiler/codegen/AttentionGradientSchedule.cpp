@@ -49,8 +49,7 @@ private:
   void matrix();
   LogicalResult addParts();
   void rowsOf(const Index &first, int64_t count);
-  // guarded: of these, those that there are.
-  void block(const Index &first, int64_t count, bool guarded = false);
+  void block(const Index &first, int64_t count);
   void keys(const Index &firstQuery, int64_t count, Value queries, const Index &firstKey,
             Value here);
   // The lanes of queries from `first` on that there are.
@@ -296,12 +295,12 @@ void AttentionGradientSchedule::rowsOf(const Index &first, int64_t count) {
        });
 }
 
-void AttentionGradientSchedule::block(const Index &first, int64_t count, bool guarded) {
+void AttentionGradientSchedule::block(const Index &first, int64_t count) {
   ElementEmitter &e = f_.e;
   Value visible = visibleKeys(first, count), queries;
   if (finite_)
     visible = e.make<arith::SelectOp>(finite_, visible, keysHere_);
-  if (guarded)
+  if (varies_)
     queries = e.min(e.sub(queriesHere_, first), count);
   turnQueries(turnedQuery_, first, count);
   rowsOf(first, count);
@@ -316,9 +315,11 @@ void AttentionGradientSchedule::block(const Index &first, int64_t count, bool gu
     return;
   turnBack(
       first, count, features_,
-      [&](const Index &feature, int64_t v) { return loadFrom(querySums_, feature, columnOf(v)); },
+      [&](const Index &feature, const Index &column) {
+        return loadFrom(querySums_, feature, column);
+      },
       [&](const Index &query, const Index &features, Value value, Value mask) {
-        f_.when(guarded ? exists(e.scalarIndex(query)) : Value(), [&] {
+        f_.when(varies_ ? exists(e.scalarIndex(query)) : Value(), [&] {
           if (mostParts_ == 1)
             return write(ofQuery_, at(query, features), value, mask);
           int64_t pieces = batchCount_ * mostParts_;
@@ -403,11 +404,13 @@ void AttentionGradientSchedule::matrix() {
     finite_ = isFinite(noted);
   }
   f_.loop(0, f_.e.divideUp(queriesHere_, kQueryBlock), queryBlocks(), [&](Index number) {
-    if (!varies_)
-      return queryBlock(number, [&](const Index &first, int64_t count) { block(first, count); });
-    blockOfLength(e.mul(number, kQueryBlock), [&](const Index &first, int64_t count, bool guarded) {
-      block(first, count, guarded);
-    });
+    auto emit = [&](const Index &first, int64_t count) {
+      block(first, count);
+    };
+    if (varies_)
+      blockOfLength(e.mul(number, kQueryBlock), emit);
+    else
+      queryBlock(number, emit);
   });
   finishSums(ofKey_);
   finishSums(ofValue_);

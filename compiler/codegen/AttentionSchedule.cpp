@@ -24,8 +24,7 @@ public:
   LogicalResult run();
 
 private:
-  // guarded: of these, those that there are.
-  void block(const Index &first, int64_t count, bool guarded = false);
+  void block(const Index &first, int64_t count);
   LogicalResult runLengths();
   // largest, total: of each vector of queries.
   void keys(const Index &firstQuery, int64_t count, const Index &firstKey, Value here,
@@ -108,7 +107,7 @@ void AttentionSchedule::keys(const Index &firstQuery, int64_t count, const Index
   }
 }
 
-void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
+void AttentionSchedule::block(const Index &first, int64_t count) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   int64_t vectors = vectorsOf(count);
@@ -123,12 +122,13 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
                     [&](const Index &firstKey, Value here, State &inside) {
                       keys(first, count, firstKey, here, inside);
                     });
-  SmallVector<Value> inverse;
+  Tile inverse = shrink_; // which no block of keys needs any more
   for (int64_t v = 0; v < vectors; ++v) {
     Value total = state[vectors + v];
     Value none = e.make<arith::CmpFOp>(arith::CmpFPredicate::OEQ, total, splat(0));
-    inverse.push_back(
-        e.make<arith::DivFOp>(splat(1), e.make<arith::SelectOp>(none, splat(1), total)));
+    storeTo(inverse,
+            e.make<arith::DivFOp>(splat(1), e.make<arith::SelectOp>(none, splat(1), total)),
+            Index::of(0), columnOf(v));
     if (logSumExp_.number < 0)
       continue;
     int64_t lanes = std::min(lanes_, count - v * lanes_);
@@ -136,19 +136,20 @@ void AttentionSchedule::block(const Index &first, int64_t count, bool guarded) {
     SmallVector<Index> position(batch_);
     position.push_back(space.add(first, space.add(space.lane(lanes), v * lanes_)));
     write(logSumExp_, position, e.make<arith::AddFOp>(finiteOrZero(state[v]), log),
-          guarded ? exists(e.vectorIndex(position.back())) : e.tailMask(lanes));
+          varies_ ? exists(e.vectorIndex(position.back())) : e.tailMask(lanes));
   }
   if (results_.empty())
     return;
   turnBack(
       first, count, width_,
-      [&](const Index &feature, int64_t v) {
-        return e.make<arith::MulFOp>(loadFrom(sums_, feature, columnOf(v)), inverse[v]);
+      [&](const Index &feature, const Index &column) {
+        return e.make<arith::MulFOp>(loadFrom(sums_, feature, column),
+                                     loadFrom(inverse, Index::of(0), column));
       },
       [&](const Index &query, const Index &features, Value value, Value mask) {
         SmallVector<Index> position(batch_);
         position.append({query, features});
-        f_.when(guarded ? exists(e.scalarIndex(query)) : Value(), [&] {
+        f_.when(varies_ ? exists(e.scalarIndex(query)) : Value(), [&] {
           for (const Output &result : results_)
             write(result, position, value, mask);
         });
@@ -175,9 +176,7 @@ LogicalResult AttentionSchedule::runLengths() {
             Value block = e.scalarIndex(number), matrix = e.div(block, inMatrix);
             batch_ = e.space.delinearize(e.space.scalar(matrix, batchCount_), batches_);
             blockOfLength(e.mul(e.rem(block, inMatrix), kQueryBlock),
-                          [&](const Index &first, int64_t count, bool guarded) {
-                            this->block(first, count, guarded);
-                          });
+                          [&](const Index &first, int64_t count) { this->block(first, count); });
           });
   return f_.finish();
 }

@@ -274,35 +274,35 @@ void AttentionTiles::turn(const Tile &to, const Index &first, int64_t count, int
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   f_.blocks(features, lanes_, [&](const Index &feature, int64_t deep) {
-    Value mask = e.tailMask(deep);
-    for (int64_t v = 0; v < vectorsOf(count); ++v) {
+    f_.blocks(count, lanes_, [&](const Index &query, int64_t some) {
+      Value mask = e.tailMask(deep);
       SmallVector<Value> lines(lanes_, splat(0));
-      for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i)
-        lines[i] = e.broadcast(
-            element(space.add(first, v * lanes_ + i), space.add(feature, space.lane(deep)), mask));
+      for (int64_t i = 0; i < some; ++i)
+        lines[i] = e.broadcast(element(space.add(space.add(first, query), i),
+                                       space.add(feature, space.lane(deep)), mask));
       transposeLanes(e, lines);
       for (int64_t j = 0; j < deep; ++j)
-        storeTo(to, lines[j], space.add(feature, j), columnOf(v));
-    }
+        storeTo(to, lines[j], space.add(feature, j), columnsFrom(query));
+    });
   });
 }
 
 void AttentionTiles::turnBack(
     const Index &first, int64_t count, int64_t features,
-    function_ref<Value(const Index &, int64_t)> element,
+    function_ref<Value(const Index &, const Index &)> element,
     function_ref<void(const Index &, const Index &, Value, Value)> store) {
   ElementEmitter &e = f_.e;
   IndexSpace &space = e.space;
   f_.blocks(features, lanes_, [&](const Index &feature, int64_t deep) {
-    for (int64_t v = 0; v < vectorsOf(count); ++v) {
+    f_.blocks(count, lanes_, [&](const Index &query, int64_t some) {
       SmallVector<Value> lines(lanes_, splat(0));
       for (int64_t j = 0; j < deep; ++j)
-        lines[j] = element(space.add(feature, j), v);
+        lines[j] = element(space.add(feature, j), columnsFrom(query));
       transposeLanes(e, lines);
-      for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i)
-        store(space.add(first, v * lanes_ + i), space.add(feature, space.lane(deep)), lines[i],
+      for (int64_t i = 0; i < some; ++i)
+        store(space.add(space.add(first, query), i), space.add(feature, space.lane(deep)), lines[i],
               e.tailMask(deep));
-    }
+    });
   });
 }
 
@@ -326,14 +326,14 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
     // Not negative: a vector begins less than its length before the block.
     Value local = e.sub(space.add(start, lanes_), firstKey);
     Index row = space.scalar(local, keyBlock_ + lanes_ + 1);
-    for (int64_t v = 0; v < vectorsOf(count); ++v) {
+    f_.blocks(count, lanes_, [&](const Index &query, int64_t some) {
       SmallVector<Value> lines(lanes_, splat(0));
-      for (int64_t i = 0; i < std::min(lanes_, count - v * lanes_); ++i) {
+      for (int64_t i = 0; i < some; ++i) {
         SmallVector<Index> position;
         int64_t leading = shape.size() - 2, missing = batch_.size() - leading;
         for (int64_t b = 0; b < leading; ++b)
           position.push_back(shape[b] == 1 ? Index::of(0) : batch_[missing + b]);
-        position.push_back(existing(space.add(firstQuery, v * lanes_ + i)));
+        position.push_back(existing(space.add(space.add(firstQuery, query), i)));
         position.push_back(space.add(start, space.lane(deep)));
         Value line = e.broadcast(e.at(mask_, position, lanes));
         lines[i] = maskIsBool_ ? e.make<arith::SelectOp>(line, splat(1), splat(0))
@@ -341,8 +341,8 @@ void AttentionTiles::startMask(const Index &firstQuery, int64_t count, const Ind
       }
       transposeLanes(e, lines);
       for (int64_t j = 0; j < deep; ++j)
-        storeTo(*turnedMask_, lines[j], space.add(row, j), columnOf(v));
-    }
+        storeTo(*turnedMask_, lines[j], space.add(row, j), columnsFrom(query));
+    });
   });
 }
 
@@ -458,33 +458,14 @@ void AttentionTiles::queryBlock(const Index &number,
   f_.block(number, queries_, kQueryBlock, emit);
 }
 
-void AttentionTiles::blockOfLength(Value first,
-                                   function_ref<void(const Index &, int64_t, bool)> emit) {
+void AttentionTiles::blockOfLength(Value first, function_ref<void(const Index &, int64_t)> emit) {
   ElementEmitter &e = f_.e;
-  IndexSpace &space = e.space;
-  Value left = e.sub(queriesHere_, first);
-  auto isAtLeast = [&](int64_t count) {
-    return e.compare(arith::CmpIPredicate::uge, left, count);
-  };
-  auto rest = [&] {
-    Index from = space.scalar(first, queries_);
-    int64_t most = std::min(kQueryBlock, roundUp(queries_, kLanes));
-    auto whole = [&] { emit(from, most, /*guarded=*/true); };
-    if (most <= kLanes)
-      return whole();
-    f_.when(isAtLeast(kLanes + 1), whole, [&] { emit(from, kLanes, /*guarded=*/true); });
-  };
-  if (queries_ < kQueryBlock)
-    return rest();
-  f_.when(
-      isAtLeast(kQueryBlock),
-      [&] {
-        // Bounded, so that positions simplify.
-        Value last = e.sub(queriesHere_, kQueryBlock);
-        emit(space.scalar(e.min(first, last), queries_ - kQueryBlock + 1), kQueryBlock,
-             /*guarded=*/false);
-      },
-      rest);
+  Index from = e.space.scalar(first, queries_);
+  int64_t most = std::min(kQueryBlock, roundUp(queries_, kLanes));
+  if (most <= kLanes)
+    return emit(from, most);
+  Value hasMore = e.compare(arith::CmpIPredicate::ugt, e.sub(queriesHere_, first), kLanes);
+  f_.when(hasMore, [&] { emit(from, most); }, [&] { emit(from, kLanes); });
 }
 
 void AttentionTiles::turnQueries(const Tile &turned, const Index &first, int64_t count) {

@@ -81,9 +81,9 @@ protected:
   turn(const Tile &to, const Index &first, int64_t count, int64_t features,
        llvm::function_ref<mlir::Value(const Index &query, const Index &features, mlir::Value mask)>
            element);
-  // And back: store(query, lanes of features, element(feature, vector of queries)).
+  // And back: store(query, lanes of features, element(feature, lanes of queries)).
   void turnBack(const Index &first, int64_t count, int64_t features,
-                llvm::function_ref<mlir::Value(const Index &feature, int64_t vector)> element,
+                llvm::function_ref<mlir::Value(const Index &feature, const Index &column)> element,
                 llvm::function_ref<void(const Index &query, const Index &features,
                                         mlir::Value value, mlir::Value mask)>
                     store);
@@ -107,11 +107,10 @@ protected:
   // x, but 0 where it is -inf: of a query that has seen nothing, lest -inf - -inf gives NaN.
   mlir::Value finiteOrZero(mlir::Value x);
 
-  // emit(first query, how many, whether these must be asked for) for the block of queries that
-  // begins at `first`, of a length that varies: code for whole blocks, for last ones of up to
-  // kLanes queries, and for the others.
-  void blockOfLength(mlir::Value first,
-                     llvm::function_ref<void(const Index &, int64_t, bool)> emit);
+  // emit(first query, how many) for the block of queries that begins at `first`, of a length that
+  // varies: code for last blocks of up to kLanes queries, and for all others. Which of the queries
+  // there are is asked for in both.
+  void blockOfLength(mlir::Value first, llvm::function_ref<void(const Index &, int64_t)> emit);
   // Of lengths that vary: the query, or the last one where it lies behind that; and whether it, or
   // each of a vector of them, is one.
   Index existing(const Index &query);
@@ -141,8 +140,12 @@ protected:
   int64_t vectorsOf(int64_t count) const {
     return llvm::divideCeil(count, lanes_);
   }
+  // A vector of columns: the lanes from `first` on, or vector number `vector` of a row.
+  Index columnsFrom(const Index &first) {
+    return f_.e.space.add(f_.e.space.lane(lanes_), first);
+  }
   Index columnOf(int64_t vector) {
-    return f_.e.space.add(f_.e.space.lane(lanes_), vector * lanes_);
+    return columnsFrom(Index::of(vector * lanes_));
   }
 
   KernelBuilder &kernel_;

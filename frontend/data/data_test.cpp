@@ -279,6 +279,19 @@ TEST_P(Loader, ALoopLeftEarlyStartsANewEpochARestoredOneGoesOn) {
   for (auto [input, target] : loader)
     seen.push_back(values(input)[0]);
   EXPECT_EQ(seen, std::vector<int64_t>{4});
+  auto rest = [&] {
+    seen.clear();
+    for (auto [input, target] : loader)
+      seen.push_back(values(input)[0]);
+    return seen;
+  };
+  loader.restore({.seed = 0, .epoch = 7, .batch = 0});
+  loader.next();
+  EXPECT_EQ(rest(), (std::vector<int64_t>{2, 4}));
+  loader.next(); // of epoch 8, of which no loop has begun
+  EXPECT_EQ(rest(), (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(rest(), (std::vector<int64_t>{0, 2, 4}));
+  EXPECT_EQ(loader.state(), (LoaderState{.seed = 0, .epoch = 10, .batch = 0}));
 }
 
 TEST_P(Loader, AnIteratorHasOneBatchUntilItGoesOn) {

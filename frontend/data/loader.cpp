@@ -260,8 +260,7 @@ struct DataLoader::Impl {
   Location made_at;     // where errors of the data set stand
   Sampler sampler;      // the thread's, while it runs
   LoaderState position; // of the next batch that is handed out
-  bool fresh = true;    // the position is the construction's or a restored one: the next epoch loop
-                        // starts at it
+  bool in_loop = false; // a loop over the position's epoch has begun: the next loop leaves it
 
   std::thread thread;
   struct Ahead {
@@ -347,7 +346,7 @@ Batch DataLoader::next(Location location) {
   }
   Batch batch = impl.options.device ? prepared.tensors : impl.tensors_of(prepared.batch);
   impl.position = impl.after(impl.position);
-  impl.fresh = false;
+  impl.in_loop = impl.in_loop && impl.position.batch != 0;
   return batch;
 }
 
@@ -366,16 +365,17 @@ void DataLoader::restore(const LoaderState &state, Location location) {
                 location);
   impl.stop();
   impl.position = state;
-  impl.fresh = true;
+  impl.in_loop = false;
 }
 
 DataLoader::Iterator DataLoader::begin(Location location) {
   Impl &impl = held("begin", location);
-  if (!impl.fresh && impl.position.batch != 0) { // a loop was left early
+  if (impl.in_loop && impl.position.batch != 0) { // a loop was left early
     impl.stop();
     ++impl.position.epoch;
     impl.position.batch = 0;
   }
+  impl.in_loop = true;
   return Iterator(this, impl.position.epoch, location);
 }
 

@@ -83,8 +83,8 @@ public:
   // when the position does not exist.
   void restore(const LoaderState &state, Location location = Location::current());
 
-  // One epoch: `for (auto &[input, target] : loader)`. A loop that was left early starts a new
-  // epoch the next time; after restore() the first loop runs the rest of the restored epoch.
+  // One epoch: `for (auto &[input, target] : loader)`. After a loop that was left early the next
+  // one is over a new epoch; the first loop after restore() or next() runs the rest of their epoch.
   class Iterator {
   public:
     using value_type = Batch;

@@ -213,7 +213,7 @@ TEST(Linalg, Errors) {
                  "needs positive definite matrices; of matrix 1 the leading minor of order 2 is "
                  "not positive");
   EXPECT_MESSAGE(inverse(ones({2, 2})).to_vector<float>(),
-                 "needs regular matrices; matrix 0 has no pivot in column 1");
+                 "needs regular matrices; matrix 0 is singular: it has no pivot in column 1");
   EXPECT_EQ(det(ones({2, 2})).item<float>(), 0);
 }
 

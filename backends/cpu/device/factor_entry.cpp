@@ -113,7 +113,7 @@ private:
       for (int64_t i = 0; call_.regular && i < p.matrices; ++i)
         if (failed[i])
           return unfit(absl::StrCat("needs regular matrices; matrix ", i,
-                                    " has no pivot in column ", failed[i] - 1));
+                                    " is singular: it has no pivot in column ", failed[i] - 1));
       return absl::OkStatus();
     }
     return absl::OkStatus();

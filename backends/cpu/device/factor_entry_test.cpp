@@ -222,7 +222,7 @@ TEST(FactorEntry, SaysWhatItCannotCompute) {
   LibraryCall lu{"weft.factor.lu", {{"regular", int64_t(1)}}, {type, type, rows}, 1, -1, -1};
   EXPECT_NE(run(lu, {x.data() + 4, l.data(), order.data()}, 1)
                 .message()
-                .find("matrix 1 has no pivot in column 0"),
+                .find("matrix 1 is singular: it has no pivot in column 0"),
             std::string::npos);
   lu.config.clear();
   EXPECT_TRUE(run(lu, {x.data() + 4, l.data(), order.data()}, 1).ok());

@@ -94,8 +94,8 @@ LogicalResult LuOp::evaluate(EvalContext &ctx) {
         std::swap(a.at(m, j, k), a.at(m, pivot, k));
       double head = a.at(m, j, j);
       if (head == 0 && getRegular())
-        return ctx.error("needs regular matrices; matrix " + Twine(m) + " has no pivot in column " +
-                         Twine(j));
+        return ctx.error("needs regular matrices; matrix " + Twine(m) +
+                         " is singular: it has no pivot in column " + Twine(j));
       for (int64_t i = j + 1; i < n; ++i) {
         // Elements below a 0 are 0 or NaN.
         double factor = a.at(m, i, j) = head == 0 ? a.at(m, i, j) : a.at(m, i, j) / head;
