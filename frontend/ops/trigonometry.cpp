@@ -55,11 +55,12 @@ Tensor atan(const Tensor &x, Location location) {
 Tensor asinh(const Tensor &x, Location location) {
   Session session("asinh", location);
   return computed(x, [](const Tensor &y) {
-    Tensor negative = y<0, a = where(negative, -y, y), far = a> large(y.dtype());
+    // The sign, as a zero keeps its own; all derivatives go through the formula at 0 as well.
+    Tensor negative = signbit(y), a = where(negative, -y, y), far = a > large(y.dtype());
     Tensor near = where(far, 1.0, a), square = near * near;
     Tensor result = where(far, log(where(far, a, 1.0)) + std::numbers::ln2,
                           log1p(near + square / (1.0 + sqrt(square + 1.0))));
-    return where(negative, -result, where(y == 0, y, result)); // a zero keeps its sign
+    return where(negative, -result, result);
   });
 }
 

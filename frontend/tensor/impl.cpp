@@ -229,6 +229,17 @@ void begin(TensorImpl &storage) {
 }
 } // namespace
 
+bool has_history(const TensorImpl &impl) {
+  for (const TensorImpl *each = &impl;; each = each->view->base.impl()) {
+    if (each->leaf)
+      return true;
+    if (!each->is_view())
+      return static_cast<bool>(each->var.grad);
+    if (each->view->is_apart())
+      return static_cast<bool>(each->view->own.node);
+  }
+}
+
 void note_requires_grad(TensorImpl *tensor, bool changes) {
   Trace *trace = active_trace();
   if (!trace)
@@ -358,11 +369,19 @@ void take_over_storage(const Tensor &tensor) {
   TensorImpl *impl = tensor.impl();
   if (!impl->is_view() || thread_trace)
     return;
-  View &view = *impl->view;
-  TensorImpl &base = *view.base.impl();
-  bool is_shared = base.is_view() || base.refs.load(std::memory_order_acquire) > 1;
-  bool has_more = base.leaf || base.frozen || base.name || base.start || base.before ||
-                  base.type->part || impl->leaf || impl->frozen;
+  const View &view = *impl->view;
+  // Views of views are one view, where none has more than its history.
+  TensorImpl *below = impl;
+  bool is_shared = false, has_more = impl->leaf || impl->frozen;
+  do {
+    below = below->view->base.impl();
+    is_shared = is_shared || below->refs.load(std::memory_order_acquire) > 1;
+    has_more = has_more || below->leaf || below->frozen;
+  } while (below->is_view() && below->view->history == View::History::kOfBase);
+  if (below->is_view())
+    return;
+  TensorImpl &base = *below;
+  has_more = has_more || base.name || base.start || base.before || base.type->part;
   // A claimed op's run is under way, for who reads the view as one.
   const Node *node = is_shared || has_more ? nullptr : base.var.value->node;
   if (!node || node->claimed)
@@ -543,10 +562,10 @@ Tensor wrap(Var var) {
   return tensor;
 }
 
-Tensor make_view(const Tensor &tensor, ViewStep step) {
+Tensor make_view(const Tensor &tensor, ViewSteps steps) {
   TensorImpl *from = checked(tensor, "self");
   auto view = std::make_unique<View>();
-  auto *impl = new TensorImpl(type_info(from->type->dtype, step.dims, from->type->device));
+  auto *impl = new TensorImpl(type_info(from->type->dtype, steps.back().dims, from->type->device));
   Tensor result(impl);
   if (!grad_mode()) {
     // Born while no history was kept: it has none, whatever its base has. What decides whether a
@@ -554,14 +573,15 @@ Tensor make_view(const Tensor &tensor, ViewStep step) {
     // views that each require grad in turn the chain stays flat.
     hang_on_storage(*view, tensor, /*on_detached=*/true);
     view->history = View::History::kNone;
-  } else if (from->is_view() && !from->leaf && from->view->history != View::History::kOwn) {
+  } else if (from->is_view() && from->view->history != View::History::kOwn && !has_history(*from)) {
     view->base = from->view->base;
     view->steps = from->view->steps;
     view->history = from->view->history;
   } else {
-    view->base = tensor; // what has a history of its own is what a view is of
+    view->base = tensor; // what has a history is what a view is of
   }
-  add_step(view->steps, std::move(step), view->base.impl()->type->dims);
+  for (ViewStep &step : steps)
+    add_step(view->steps, std::move(step), view->base.impl()->type->dims);
   become_view(*impl, std::move(view));
   note_assignable(result);
   return result;

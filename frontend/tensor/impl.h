@@ -20,6 +20,8 @@ struct ViewStep {
   Shape starts, limits, steps; // kSlice
 };
 
+using ViewSteps = absl::InlinedVector<ViewStep, 2>;
+
 // Counts up. Under the recorder's lock.
 inline uint64_t next_birth() {
   static uint64_t births = 0;
@@ -35,9 +37,9 @@ struct View : Pooled<View> {
     kNone, // it was made under NoGrad
     kOwn,  // detach() made it
   };
-  // `steps` lead from the base to the view: its storage, or the view below it that has a history of
-  // its own or requires grad itself. Of one that has no history the storage or what detach() made,
-  // of one that has its own always the storage.
+  // `steps` lead from the base to the view: its storage, or the view that it was taken of, where
+  // that one had a history: to a gradient each view is a tensor of its own. Of a view that has no
+  // history the storage or what detach() made, of one that has its own always the storage.
   Tensor base;
   std::vector<ViewStep> steps;
   History history = History::kOfBase;
@@ -134,6 +136,8 @@ Tensor wrap_quietly(Var var);
 // was nothing to do.
 Tensor of_its_own(Tensor result, const Tensor &x);
 
+// Whether it requires grad, or was computed from tensors that do.
+bool has_history(const TensorImpl &impl);
 // set_requires_grad() was called, which the function that is recorded may not leave as it is.
 // changes: the tensor did not require it before, or does so no more.
 void note_requires_grad(TensorImpl *tensor, bool changes);
@@ -179,8 +183,8 @@ Var without_leading_ones(Var x, int64_t rank);
 void replace(const Tensor &storage, Var value);
 // Gives a storage a value of another type, which its gradients have from then on.
 void retype(TensorImpl &storage, const Var &value);
-// A view of the tensor, one step on.
-Tensor make_view(const Tensor &tensor, ViewStep step);
+// A view of the tensor, these steps on.
+Tensor make_view(const Tensor &tensor, ViewSteps steps);
 Tensor make_detached(const Tensor &tensor);
 
 // dim of a tensor of this rank, counted from the front: an index into its shape. Fails with the

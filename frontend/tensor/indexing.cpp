@@ -107,14 +107,13 @@ Tensor Tensor::index(std::span<const Index> indices, Location location) const {
   }
   while (dim < type.ndim())
     whole();
-  Tensor view = *this;
+  ViewSteps steps;
   if (cuts)
-    view = make_view(view, std::move(step));
-  if (view.shape() != result)
-    view = make_view(view, {ViewStep::Kind::kReshape, result, {}, {}, {}, {}});
-  // A handle of its own even where nothing is cut, so that history and identity are a view's.
-  return view.is_same(*this) ? make_view(view, {ViewStep::Kind::kReshape, result, {}, {}, {}, {}})
-                             : view;
+    steps.push_back(std::move(step));
+  // One step even where nothing is cut, so that history and identity are a view's.
+  if (steps.empty() || steps.back().dims != result)
+    steps.push_back({ViewStep::Kind::kReshape, std::move(result), {}, {}, {}, {}});
+  return make_view(*this, std::move(steps));
 }
 
 Tensor Tensor::index(std::initializer_list<Index> indices, Location location) const {

@@ -70,14 +70,7 @@ uint64_t Tensor::version(Location location) const {
 
 bool Tensor::requires_grad(Location location) const {
   Session session("requires_grad", location);
-  for (TensorImpl *impl = checked(*this, "self");; impl = impl->view->base.impl()) {
-    if (impl->leaf)
-      return true;
-    if (!impl->is_view())
-      return static_cast<bool>(impl->var.grad);
-    if (impl->view->history != View::History::kOfBase)
-      return static_cast<bool>(impl->view->own.node);
-  }
+  return has_history(*checked(*this, "self"));
 }
 
 bool Tensor::is_leaf(Location location) const {
@@ -229,7 +222,7 @@ Tensor Tensor::reshape(const Shape &shape, Location location) const {
                                 std::to_string(type.elements) + " elements, shape " +
                                 weft::to_string(shape) + " has " + std::to_string(known));
   }
-  return make_view(*this, {ViewStep::Kind::kReshape, dims, {}, {}, {}, {}});
+  return make_view(*this, {{ViewStep::Kind::kReshape, dims, {}, {}, {}, {}}});
 }
 
 Tensor Tensor::contiguous(Location location) const {
@@ -300,7 +293,7 @@ Tensor Tensor::permute(const Shape &permutation, Location location) const {
     fail(ErrorKind::kValue, weft::to_string(permutation) + " does not name each of the " +
                                 std::to_string(type.ndim()) + " dimensions of " +
                                 weft::to_string(type.dims) + " once");
-  return make_view(*this, std::move(step));
+  return make_view(*this, {std::move(step)});
 }
 
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1, Location location) const {
@@ -349,7 +342,7 @@ Tensor Tensor::expand(const Shape &shape, Location location) const {
   if (extra < 0)
     fail(ErrorKind::kShape, "shape " + weft::to_string(type.dims) + " does not expand to " +
                                 weft::to_string(shape) + ", which has fewer dimensions");
-  return make_view(*this, {ViewStep::Kind::kBroadcast, dims, {}, {}, {}, {}});
+  return make_view(*this, {{ViewStep::Kind::kBroadcast, dims, {}, {}, {}, {}}});
 }
 
 //===-- In place ------------------------------------------------------------------------------===//

@@ -298,6 +298,27 @@ TEST(Backward, ByAViewThatChangesNothing) {
 }
 
 // A call that changes nothing makes a tensor of its own, too.
+// Each view between a leaf and the loss has a gradient of its own, also that of the views taken of
+// it.
+TEST(Backward, ByAViewOfWhichViewsAreTaken) {
+  Tensor x = tensor({1.f, 2.f, 3.f, 4.f}).set_requires_grad(), h = x.reshape({2, 2});
+  EXPECT_EQ(grad({h.t().sum()}, {h})[0].to_vector<float>(), (Floats{1, 1, 1, 1}));
+  EXPECT_EQ(grad({(h * h).sum() + h.t().sum()}, {h})[0].to_vector<float>(), (Floats{3, 5, 7, 9}));
+  EXPECT_EQ(grad({h[1][0] * 5}, {h})[0].to_vector<float>(), (Floats{0, 0, 5, 0}));
+  Tensor row = h.narrow(0, 1, 1);
+  EXPECT_EQ(grad({row.narrow(1, 0, 1).sum() * 2}, {row})[0].to_vector<float>(), (Floats{2, 0}));
+  EXPECT_EQ(grad({outer(h[0], h[1]).sum()}, {h})[0].to_vector<float>(), (Floats{7, 7, 3, 3}));
+  Tensor cubes = (h * h * h).sum() + matmul(h.t(), h).sum();
+  Tensor slopes = grad({cubes}, {h}, /*create_graph=*/true)[0];
+  EXPECT_EQ(slopes.to_vector<float>(), (Floats{9, 18, 41, 62}));
+  EXPECT_EQ(grad({(slopes * h).sum()}, {h})[0].to_vector<float>(), (Floats{21, 48, 109, 172}));
+  // Also of a view that was taken before anybody asked.
+  Tensor k = (x * 1).reshape({2, 2}), turned = k.t();
+  k.retain_grad();
+  (k.sum() * 2 + turned.sum()).backward();
+  EXPECT_EQ(k.grad().to_vector<float>(), (Floats{3, 3, 3, 3}));
+}
+
 TEST(Backward, ByACopy) {
   Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}}).set_requires_grad();
   Tensor written = zeros({2, 2});

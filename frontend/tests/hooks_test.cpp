@@ -279,5 +279,19 @@ TEST(Hooks, MayHaveAState) {
   EXPECT_EQ(sums, (std::vector<float>{6, 12, 18}));
 }
 
+// The whole gradient of a view has that of the views that were taken of it.
+TEST(Hooks, OfAViewOfWhichViewsAreTaken) {
+  Tensor x = tensor({1.f, 2.f, 3.f, 4.f}).set_requires_grad(), h = x.reshape({2, 2});
+  Tensor turned = h.t();
+  std::vector<float> seen;
+  h.register_hook([&](const Tensor &gradient) {
+    seen = gradient.to_vector<float>();
+    return gradient * 2.0;
+  });
+  ((h * 3.0).sum() + (turned * 5.0).sum()).backward();
+  EXPECT_EQ(seen, (std::vector<float>{8, 8, 8, 8}));
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{16, 16, 16, 16}));
+}
+
 } // namespace
 } // namespace weft

@@ -149,6 +149,30 @@ TEST(Numbers, SpecialNumbers) {
   for (const Tensor &y : {atan(x), asin(x), asinh(x), atanh(x)})
     EXPECT_EQ(grad({y}, {x})[0].item<float>(), 1.f);
   EXPECT_EQ(grad({sinc(x)}, {x})[0].item<float>(), 0.f);
+  // Higher ones at 0 and beside it, where quotients cancel.
+  auto nth = [](const std::function<Tensor(const Tensor &)> &f, double at, int order) {
+    Tensor z = tensor({at}).requires_grad_(), y = f(z);
+    for (int i = 0; i < order; ++i)
+      y = grad({y.sum()}, {z}, /*create_graph=*/true)[0];
+    return y.item<double>();
+  };
+  auto sinc_of = [](const Tensor &z) {
+    return sinc(z);
+  };
+  auto asinh_of = [](const Tensor &z) {
+    return asinh(z);
+  };
+  const double square = M_PI * M_PI;
+  for (double at : {0.0, -0.0, 1e-8, -1e-8}) {
+    EXPECT_NEAR(nth(sinc_of, at, 1), -square / 3 * at, 1e-22);
+    EXPECT_NEAR(nth(sinc_of, at, 2), -square / 3, 1e-14);
+    EXPECT_NEAR(nth(sinc_of, at, 3), square * square / 5 * at, 1e-14);
+    EXPECT_NEAR(nth(asinh_of, at, 1), 1, 1e-15);
+    EXPECT_NEAR(nth(asinh_of, at, 2), -at, 1e-14);
+    EXPECT_NEAR(nth(asinh_of, at, 3), -1, 1e-14);
+  }
+  for (double at : {0.159, 0.1592, 0.3, 2.5}) // where the series ends, at 0.5 / pi, and behind
+    EXPECT_NEAR(sinc(tensor({at})).item<double>(), std::sin(M_PI * at) / (M_PI * at), 3e-16);
   EXPECT_EQ(grad({erfc(x)}, {x})[0].item<float>(), float(-M_2_SQRTPI));
   EXPECT_EQ(grad({erfinv(x)}, {x})[0].item<float>(), float(1 / M_2_SQRTPI));
   EXPECT_EQ(grad({fmax(x, 0)}, {x})[0].item<float>(), 1.f); // of equal ones the first

@@ -570,6 +570,44 @@ struct Patches : nn::Module {
   }
 };
 
+// The gradient of a weight sums over images as well, which ours does one by one where products are
+// few, whatever the size, and a library's in an order of its own.
+TEST_F(BatchRanges, GradientsOfWeightsOfConvolutions) {
+  struct Case {
+    Shape image, weight;
+    Conv2dOptions options;
+  };
+  manual_seed(7);
+  auto gradient = [](const Tensor &x, const Tensor &w, const Tensor &g, Conv2dOptions options) {
+    Tensor weight = w.detach().set_requires_grad();
+    return grad({(conv2d(x, weight, {}, options) * g).sum()}, {weight})[0];
+  };
+  for (const Case &c :
+       {Case{{8, 5, 5}, {16, 8, 1, 1}, {}}, Case{{4, 6, 6}, {4, 4, 1, 1}, {.stride = 2}},
+        Case{{8, 4, 4}, {6, 4, 1, 1}, {.groups = 2}},
+        Case{{4, 1, 16}, {8, 2, 1, 3}, {.dilation = {1, 2}, .groups = 2}}}) {
+    Tensor w = randn(c.weight).eval();
+    auto inputs = [&](int64_t n) {
+      Shape shape = c.image;
+      shape.insert(shape.begin(), n);
+      Tensor x = randn(shape).eval();
+      return std::vector<Tensor>{x, w, randn(conv2d(x, w, {}, c.options).shape()).eval()};
+    };
+    auto f = [&](const Tensor &x, const Tensor &weight, const Tensor &g) {
+      return gradient(x, weight, g, c.options);
+    };
+    trace(f, inputs(4), {}, BatchRange{2, 20, {0, 2}}).compile({.output = folder_ + "/model"});
+    for (int64_t size : {2, 3, 5, 16, 20}) {
+      std::vector<Tensor> x = inputs(size);
+      ProcessResult result =
+          run({save("x", x[0]), save("w", x[1]), save("g", x[2]), "--output", folder_ + "/y.npy"});
+      ASSERT_EQ(result.exit_code, 0) << size << ": " << result.err;
+      EXPECT_TRUE(bytes_of(io::load_npy(folder_ + "/y.npy")) == bytes_of(f(x[0], x[1], x[2])))
+          << to_string(c.weight) << ", " << size;
+    }
+  }
+}
+
 TEST_F(BatchRanges, WhatABatchOfOneDoesNotRepeat) {
   manual_seed(5);
   Patches model;

@@ -236,8 +236,9 @@ FailureOr<Values> Conv2dWeightGradientOp::decompose(OpBuilder &b) {
   Val columns = columnsOf(image, windows, groups);
   Val rows = reshapeTo(g, {pooled[0], groups, outputs, pixels});
   Val y;
-  if (pooled[0].isStatic()) {
-    // The batch is part of the contraction.
+  if (pooled[0].isStatic() && productsOf(result, pooled) > kMostSummed) {
+    // The batch is part of the contraction. Not where products are few: a batch that varies, of
+    // which no library is called up to there, has one order for all sizes.
     int64_t depth = columns.shape()[2], batch = pooled[0].size;
     auto byGroup = [&](Val v, int64_t n) {
       return reshape(transpose(v, {1, 2, 0, 3}), {groups, n, batch * pixels});

@@ -66,11 +66,11 @@ void refuse_placeholder(const Value *leaf, Location location) {
                 " records the function: use where() or a product with the mask, or index_add() "
                 "into zeros of a size that is known, which keep the shape, or call it outside and "
                 "pass what it gives");
-  fail_at(request.location, ErrorKind::kState,
-          std::string("a value is asked for (") + name(request.reason) +
-              ") while weft::" + trace.what +
-              " records the function: it has none yet; return the tensor instead, or ask before "
-              "the call");
+  fail_at(
+      request.location, ErrorKind::kState,
+      std::string("a value is asked for (") + name(request.reason) + ") while weft::" + trace.what +
+          " records the function, which computes nothing: return the tensor instead, or ask before "
+          "the call");
 }
 
 // A request that is cut into parts. What it writes in place is written by parts that begin when all
