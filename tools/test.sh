@@ -49,8 +49,8 @@ tools/setup.sh || exit 1
 if [[ -z ${WEFT_FUZZ_SEED-} ]] && tree=$(git rev-parse 'HEAD^{tree}' 2>/dev/null); then
   export WEFT_FUZZ_SEED=$((1000000 + 0x${tree:0:13}))
 fi
-# So is the half of conformance that a run takes where a half will do.
-export WEFT_CONFORMANCE=${WEFT_CONFORMANCE-$((${WEFT_FUZZ_SEED-0} % 2))}
+# So is the third of conformance that a run takes where a third will do.
+export WEFT_CONFORMANCE=${WEFT_CONFORMANCE-$((${WEFT_FUZZ_SEED-0} % 3))}
 
 if [[ -n ${WEFT_SANITIZER-} ]]; then
   # A report ends the test, also where the test would go on. WEFT_FUZZ_PROGRAMS: a tenth of the

@@ -35,11 +35,11 @@ out=$(WEFT_DEVICE=toy WEFT_EAGER=1 ./program toy.safetensors) || fail "$out"
 says "^new tensors on toy:0"
 
 # The suite runs on the device's own memory. It refuses nothing, and so passes without a table of
-# refusals. With one that says otherwise it does not. A run takes the half of the ops that its
+# refusals. With one that says otherwise it does not. A run takes the third of the ops that its
 # turn says: the backend is an example, which evaluates what Weft itself tests.
-half=()
-[[ ${WEFT_CONFORMANCE-} == [01] ]] && half=(GTEST_TOTAL_SHARDS=2 "GTEST_SHARD_INDEX=$WEFT_CONFORMANCE")
-env "${half[@]}" "$conformance" --gtest_filter='*/toy_*:-*/toy_unclaimed_*' --gtest_brief=1
+third=()
+[[ ${WEFT_CONFORMANCE-} == [012] ]] && third=(GTEST_TOTAL_SHARDS=3 "GTEST_SHARD_INDEX=$WEFT_CONFORMANCE")
+env "${third[@]}" "$conformance" --gtest_filter='*/toy_*:-*/toy_unclaimed_*' --gtest_brief=1
 echo 'toy | add | int8 | not true' >refusals.txt
 # (That run's report must not become this test's: it lists a failure that is expected.)
 ! out=$(env -u XML_OUTPUT_FILE WEFT_REFUSALS=refusals.txt "$conformance" --gtest_filter='*/toy_add' 2>&1) || fail "a table that is not true passes: $out"

@@ -2,8 +2,8 @@
 // fusion and without providers) against reference evaluation, within the error budget of the op's
 // record. All calls of an op in one dtype are one module. What a backend may refuse stands in a
 // table (Refusals.h).
-// Of what makes the same kernels in another way (operands that are views, Variant::half) a run
-// takes every second dtype of an op (Turns.h).
+// Of what makes the same kernels in another way (operands that are views, Variant::byTurns)
+// a run takes every third dtype of an op (Turns.h).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -294,10 +294,10 @@ TEST_P(ConformanceTest, MatchesTheReference) {
   Batches &batches = Batches::of(op);
   ASSERT_FALSE(batches.cases.empty())
       << op << " has no cases: add some to tests/support/OpCases.cpp";
-  auto checkLayout = [&](Layout layout, bool half) {
+  auto checkLayout = [&](Layout layout, bool byTurns) {
     std::string way = layout == Layout::Views ? " on views" : "";
     for (const DTypeInfo &info : kDTypes) {
-      if (half && !hasTurn(op, variant.name, info.dtype)) {
+      if (byTurns && !hasTurn(op, variant.name, info.dtype)) {
         untried.insert(info.dtype);
         continue;
       }
@@ -309,7 +309,7 @@ TEST_P(ConformanceTest, MatchesTheReference) {
         return;
     }
   };
-  checkLayout(Layout::Contiguous, variant.half);
+  checkLayout(Layout::Contiguous, variant.byTurns);
   // Where no dtype of the op has its turn.
   if (!HasFatalFailure() && !IsSkipped() && refusals.empty())
     checkLayout(Layout::Contiguous, false);

@@ -34,6 +34,11 @@ const std::vector<Class> &classes() {
   return all;
 }
 
+// The two ways that take the longest for what they show have every second program each.
+bool has_turn(const Setup &setup, uint64_t seed) {
+  return seed % 2 ? !setup.eager : setup.devices.size() == 1;
+}
+
 bool has_gradients(const Program &program) {
   return std::any_of(program.steps.begin(), program.steps.end(), [](const Step &step) {
     return step.call == "grad" || step.call == "backward";
@@ -254,6 +259,8 @@ std::string check(const Program &program) {
   for (const Class &c : classes()) {
     Outcome first;
     for (const Setup &setup : c.setups) {
+      if (!has_turn(setup, program.seed))
+        continue;
       Outcome outcome = run(program, setup);
       if (!outcome.error.empty())
         return setup.name + ": " + outcome.error;

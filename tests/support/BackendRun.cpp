@@ -20,10 +20,10 @@ std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const std::string &name : compiler::backendNames()) {
     all.push_back({name, name});
-    all.back().half = llvm::StringRef(name).ends_with("unfused");
+    all.back().byTurns = llvm::StringRef(name).ends_with("unfused");
     if (llvm::StringRef(name).ends_with("simulated")) {
       all.back().views = all.back().threads = false;
-      all.back().half = true;
+      all.back().byTurns = true;
       all.back().mostNarrow = 4096;
     }
     // What interprets has no providers, and one variant of a backend without them is enough. What
@@ -41,7 +41,7 @@ std::vector<Variant> variants() {
     all.push_back({"cpu 256-bit", "cpu"});
     all.back().options.claim = false;
     all.back().options.features = *narrow;
-    all.back().half = true;
+    all.back().byTurns = true;
   }
   return all;
 }

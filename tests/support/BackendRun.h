@@ -26,9 +26,9 @@ struct Variant {
   compiler::CompileOptions options = {};
   bool views = true; // whether operands that are views are worth their time
   bool threads = true; // whether a number of threads means something to it
-  // Whether half of an op's dtypes will do, the other half in another tree: kernels are made as in
+  // Whether a third of an op's dtypes will do, the others in other trees: kernels are made as in
   // another variant, for other vectors or of one op each.
-  bool half = false;
+  bool byTurns = false;
   // Elements of an operand of 8 or 16 bits, at most: kernels of these differ from those of wider
   // ones in loads, stores and roundings, which few elements show.
   int64_t mostNarrow = std::numeric_limits<int64_t>::max();

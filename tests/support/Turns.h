@@ -1,4 +1,4 @@
-// What a run of the tests takes half of: the same kernels made in another way, or those that
+// What a run of the tests takes a third of: the same kernels made in another way, or those that
 // another test makes as well.
 #pragma once
 
@@ -11,14 +11,17 @@
 
 namespace weft::tests {
 
-// Whether this run takes the op in the dtype, of a way to run it that takes every second one.
-// WEFT_CONFORMANCE says which: 0 or 1 (tools/test.sh draws it for each tree), or all.
+// Whether this run takes the op in the dtype, of a way to run it that takes every third one.
+// WEFT_CONFORMANCE says which: 0, 1 or 2 (tools/test.sh draws it for each tree), or all.
 inline bool hasTurn(llvm::StringRef op, llvm::StringRef way, DType dtype) {
   const char *given = std::getenv("WEFT_CONFORMANCE");
-  llvm::StringRef half = given ? given : "0";
-  uint64_t turn =
-      llvm::xxh3_64bits(op) + llvm::xxh3_64bits(way) + static_cast<uint64_t>(dtype) + (half == "1");
-  return half == "all" || turn % 2 == 0;
+  llvm::StringRef third = given ? given : "0";
+  uint64_t turn = llvm::xxh3_64bits(op) % 3 + llvm::xxh3_64bits(way) % 3 +
+                  static_cast<uint64_t>(dtype) +
+                  (third == "1"   ? 1
+                   : third == "2" ? 2
+                                  : 0);
+  return third == "all" || turn % 3 == 0;
 }
 
 } // namespace weft::tests
