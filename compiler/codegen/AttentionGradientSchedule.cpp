@@ -193,7 +193,7 @@ void AttentionGradientSchedule::finishSums(const Sums &sums) {
 
 //===-- Blocks --------------------------------------------------------------------------------===//
 
-// queries: how many of `count` there are; null: all.
+// queries: how many of `count` there are, where lengths vary; else null.
 void AttentionGradientSchedule::keys(const Index &firstQuery, int64_t count, Value queries,
                                      const Index &firstKey, Value here) {
   ElementEmitter &e = f_.e;

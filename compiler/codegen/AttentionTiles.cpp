@@ -360,7 +360,6 @@ Value AttentionTiles::masked(Value score, const Index &key, const Index &column)
     } else {
       ArrayRef<int64_t> shape = ir::shapeOf(mask_);
       SmallVector<Index> all(batch_), position;
-      // Lanes behind the last query read the last one's element.
       Index query = space.add(firstQuery_, column);
       all.append({query, space.add(firstKey_, key)});
       int64_t missing = all.size() - shape.size();
@@ -461,7 +460,8 @@ void AttentionTiles::queryBlock(const Index &number,
 void AttentionTiles::blockOfLength(Value first, function_ref<void(const Index &, int64_t)> emit) {
   ElementEmitter &e = f_.e;
   Index from = e.space.scalar(first, queries_);
-  int64_t most = std::min(kQueryBlock, roundUp(queries_, kLanes));
+  // No more than tiles have columns.
+  int64_t most = roundUp(std::min(kQueryBlock, queries_), lanes_);
   if (most <= kLanes)
     return emit(from, most);
   Value hasMore = e.compare(arith::CmpIPredicate::ugt, e.sub(queriesHere_, first), kLanes);

@@ -1,6 +1,6 @@
 // Every op that has a lowering, alone in a fusion, on every dtype that its record allows: the
 // kernel against reference evaluation, and one range of pieces against several, bit for bit. A run
-// takes every second call in each dtype (Turns.h): conformance compiles all of them.
+// takes every third call in each dtype (Turns.h): conformance compiles all of them.
 #include "compiler/codegen/FusionText.h"
 #include "compiler/codegen/KernelTester.h"
 

@@ -292,6 +292,11 @@ TEST_P(Loader, ALoopLeftEarlyStartsANewEpochARestoredOneGoesOn) {
   EXPECT_EQ(rest(), (std::vector<int64_t>{2, 4}));
   EXPECT_EQ(rest(), (std::vector<int64_t>{0, 2, 4}));
   EXPECT_EQ(loader.state(), (LoaderState{.seed = 0, .epoch = 10, .batch = 0}));
+  for (auto [input, target] : loader)
+    break;
+  loader.next();
+  EXPECT_EQ(rest(), std::vector<int64_t>{4});
+  EXPECT_EQ(loader.state(), (LoaderState{.seed = 0, .epoch = 11, .batch = 0}));
 }
 
 TEST_P(Loader, AnIteratorHasOneBatchUntilItGoesOn) {

@@ -260,7 +260,7 @@ struct DataLoader::Impl {
   Location made_at;     // where errors of the data set stand
   Sampler sampler;      // the thread's, while it runs
   LoaderState position; // of the next batch that is handed out
-  bool in_loop = false; // a loop over the position's epoch has begun: the next loop leaves it
+  bool in_loop = false; // the last batch was a loop's: the next loop is over another epoch
 
   std::thread thread;
   struct Ahead {
@@ -338,6 +338,10 @@ int64_t DataLoader::batches(Location location) const {
 }
 
 Batch DataLoader::next(Location location) {
+  return take(/*in_loop=*/false, location);
+}
+
+Batch DataLoader::take(bool in_loop, Location location) {
   Impl &impl = held("next", location);
   Impl::Prepared prepared = impl.take();
   if (prepared.error) {
@@ -346,7 +350,7 @@ Batch DataLoader::next(Location location) {
   }
   Batch batch = impl.options.device ? prepared.tensors : impl.tensors_of(prepared.batch);
   impl.position = impl.after(impl.position);
-  impl.in_loop = impl.in_loop && impl.position.batch != 0;
+  impl.in_loop = in_loop;
   return batch;
 }
 
@@ -375,19 +379,18 @@ DataLoader::Iterator DataLoader::begin(Location location) {
     ++impl.position.epoch;
     impl.position.batch = 0;
   }
-  impl.in_loop = true;
   return Iterator(this, impl.position.epoch, location);
 }
 
 Batch &DataLoader::Iterator::operator*() {
   if (!batch_)
-    batch_ = loader_->next(location_);
+    batch_ = loader_->take(/*in_loop=*/true, location_);
   return *batch_;
 }
 
 DataLoader::Iterator &DataLoader::Iterator::operator++() {
   if (!batch_)
-    loader_->next(location_); // an element that was skipped is still consumed
+    loader_->take(/*in_loop=*/true, location_); // an element that was skipped is still consumed
   batch_.reset();
   return *this;
 }

@@ -83,8 +83,9 @@ public:
   // when the position does not exist.
   void restore(const LoaderState &state, Location location = Location::current());
 
-  // One epoch: `for (auto &[input, target] : loader)`. After a loop that was left early the next
-  // one is over a new epoch; the first loop after restore() or next() runs the rest of their epoch.
+  // One epoch: `for (auto &[input, target] : loader)`. Directly after a loop that was left early
+  // the next one is over a new epoch; after restore() or next() a loop runs the rest of their
+  // epoch.
   class Iterator {
   public:
     using value_type = Batch;
@@ -115,6 +116,8 @@ public:
 
 private:
   struct Impl;
+  // in_loop: for a loop over the epoch.
+  Batch take(bool in_loop, Location location);
   Impl &held(const char *call, Location location) const;
   std::unique_ptr<Impl> impl_;
 };

@@ -338,16 +338,6 @@ const char *difference(const Source &then, const Source &now, Location location)
   return nullptr;
 }
 
-// From the storage to the tensor.
-std::vector<const ViewStep *> steps_to(const Tensor &tensor) {
-  std::vector<const ViewStep *> steps;
-  for (const TensorImpl *impl = tensor.impl(); impl->is_view(); impl = impl->view->base.impl())
-    for (size_t i = impl->view->steps.size(); i-- > 0;)
-      steps.push_back(&impl->view->steps[i]);
-  std::reverse(steps.begin(), steps.end());
-  return steps;
-}
-
 // Whether two slices of one value share no element, since they share no index of some dim.
 bool share_nothing(const ViewStep &a, const ViewStep &b) {
   for (size_t d = 0; d < a.dims.size(); ++d) {
@@ -366,9 +356,9 @@ bool share_nothing(const ViewStep &a, const ViewStep &b) {
 // Whether two tensors of one storage are known to share no element: their views begin alike and
 // go on with slices that share none.
 bool are_apart(const Tensor &a, const Tensor &b) {
-  std::vector<const ViewStep *> ours = steps_to(a), theirs = steps_to(b);
+  std::vector<ViewStep> ours = steps_from_storage(a), theirs = steps_from_storage(b);
   for (size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
-    const ViewStep &one = *ours[i], &other = *theirs[i];
+    const ViewStep &one = ours[i], &other = theirs[i];
     if (one.kind != other.kind)
       return false;
     if (one.kind == ViewStep::Kind::kSlice && share_nothing(one, other))

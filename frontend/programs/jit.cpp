@@ -111,16 +111,13 @@ bool is_of_this_context(Replay &replay) {
 // Whether each of its elements is an element of memory that nobody else refers to, as those of
 // results are.
 bool is_of_its_own(const Tensor &tensor) {
-  for (const TensorImpl *impl = tensor.impl(); impl; impl = impl->view->base.impl()) {
+  for (const TensorImpl *impl = tensor.impl(); impl;
+       impl = impl->is_view() ? impl->view->base.impl() : nullptr)
     if (impl->refs.load(std::memory_order_relaxed) > 1)
       return false;
-    if (!impl->is_view())
-      return true;
-    for (const ViewStep &step : impl->view->steps)
-      if (step.kind == ViewStep::Kind::kBroadcast)
-        return false;
-  }
-  return true;
+  return std::ranges::none_of(steps_from_storage(tensor), [](const ViewStep &step) {
+    return step.kind == ViewStep::Kind::kBroadcast;
+  });
 }
 
 // What the program writes may lie in the memory of what it reads. The recording's slice, which

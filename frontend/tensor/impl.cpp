@@ -151,6 +151,16 @@ void add_step(std::vector<ViewStep> &steps, ViewStep step, const Shape &base) {
   steps.push_back(std::move(step));
 }
 
+// The steps of views of which each is one of the next, from what the last one is of.
+std::vector<ViewStep> steps_of(std::span<const View *const> views) {
+  std::vector<ViewStep> steps = views.back()->steps;
+  const Shape &dims = views.back()->base.impl()->type->dims;
+  for (size_t i = views.size() - 1; i-- > 0;)
+    for (const ViewStep &step : views[i]->steps)
+      add_step(steps, step, dims);
+  return steps;
+}
+
 // Makes the view one of the storage behind the tensor, or of the detached handle before it where
 // the view hangs on those, by the steps of all views between.
 void hang_on_storage(View &view, const Tensor &tensor, bool on_detached) {
@@ -165,11 +175,7 @@ void hang_on_storage(View &view, const Tensor &tensor, bool on_detached) {
     return;
   }
   view.base = between.back()->base;
-  view.steps = between.back()->steps;
-  const Shape &dims = view.base.impl()->type->dims;
-  for (size_t i = between.size() - 1; i-- > 0;)
-    for (const ViewStep &step : between[i]->steps)
-      add_step(view.steps, step, dims);
+  view.steps = steps_of(between);
 }
 
 // Its base and history are settled.
@@ -484,17 +490,24 @@ void write(const Tensor &tensor, Var value) {
       detached = &view;
     }
     keep_history = keep_history && view.history == View::History::kOfBase;
-    std::vector<Var> path{read_as_is(view.base, "self")};
+    // Through all views at once, whose steps are fewer together: part of what is expanded is part
+    // of what is behind, and a part of a part is one.
+    absl::InlinedVector<const View *, 4> views;
+    do {
+      views.push_back(impl->view.get());
+      impl = impl->view->base.impl();
+      if (impl->leaf && keep_history)
+        fail(ErrorKind::kState, "a view of a leaf tensor that requires grad cannot be written in "
+                                "place while history is kept; do it under weft::NoGrad");
+    } while (impl->is_view() && !impl->view->is_apart());
+    std::vector<ViewStep> steps = steps_of(views);
+    std::vector<Var> path{read_as_is(views.back()->base, "self")};
     if (!keep_history)
       path[0] = path[0].without_history();
-    for (size_t i = 0; i + 1 < view.steps.size(); ++i)
-      path.push_back(apply(view.steps[i], path.back()));
-    for (size_t i = view.steps.size(); i-- > 0;)
-      value = put(view.steps[i], path[i], value);
-    impl = view.base.impl();
-    if (impl->leaf && keep_history)
-      fail(ErrorKind::kState, "a view of a leaf tensor that requires grad cannot be written in "
-                              "place while history is kept; do it under weft::NoGrad");
+    for (size_t i = 0; i + 1 < steps.size(); ++i)
+      path.push_back(apply(steps[i], path.back()));
+    for (size_t i = steps.size(); i-- > 0;)
+      value = put(steps[i], path[i], value);
   }
   if (impl->start) {
     // What may have to go back to it (a trace, a run that fails) needs it; else nobody will.
@@ -540,6 +553,13 @@ void retype(TensorImpl &storage, const Var &value) {
     storage.leaf->leaf_type = storage.type;
   storage.var.value = value.value;
   ++storage.version;
+}
+
+std::vector<ViewStep> steps_from_storage(const Tensor &tensor) {
+  std::vector<const View *> views;
+  for (const TensorImpl *impl = tensor.impl(); impl->is_view(); impl = impl->view->base.impl())
+    views.push_back(impl->view.get());
+  return views.empty() ? std::vector<ViewStep>() : steps_of(views);
 }
 
 Tensor wrap_quietly(Var var) {

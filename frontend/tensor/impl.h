@@ -38,7 +38,8 @@ struct View : Pooled<View> {
     kOwn,  // detach() made it
   };
   // `steps` lead from the base to the view: its storage, or the view that it was taken of, where
-  // that one had a history: to a gradient each view is a tensor of its own. Of a view that has no
+  // that one had a history: to a gradient each view is a tensor of its own, and n views of each
+  // other are n ops to read; a write goes through all of them at once. Of a view that has no
   // history the storage or what detach() made, of one that has its own always the storage.
   Tensor base;
   std::vector<ViewStep> steps;
@@ -186,6 +187,8 @@ void retype(TensorImpl &storage, const Var &value);
 // A view of the tensor, these steps on.
 Tensor make_view(const Tensor &tensor, ViewSteps steps);
 Tensor make_detached(const Tensor &tensor);
+// What leads from the storage to the tensor, through all views.
+std::vector<ViewStep> steps_from_storage(const Tensor &tensor);
 
 // dim of a tensor of this rank, counted from the front: an index into its shape. Fails with the
 // argument's name; always for a tensor without dimensions, so that no caller reads a size that is

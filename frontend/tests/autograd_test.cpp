@@ -297,7 +297,6 @@ TEST(Backward, ByAViewThatChangesNothing) {
   }
 }
 
-// A call that changes nothing makes a tensor of its own, too.
 // Each view between a leaf and the loss has a gradient of its own, also that of the views taken of
 // it.
 TEST(Backward, ByAViewOfWhichViewsAreTaken) {
@@ -319,6 +318,7 @@ TEST(Backward, ByAViewOfWhichViewsAreTaken) {
   EXPECT_EQ(k.grad().to_vector<float>(), (Floats{3, 3, 3, 3}));
 }
 
+// A call that changes nothing makes a tensor of its own, too.
 TEST(Backward, ByACopy) {
   Tensor x = tensor({{1.f, 2.f}, {3.f, 4.f}}).set_requires_grad();
   Tensor written = zeros({2, 2});

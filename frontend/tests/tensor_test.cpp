@@ -147,6 +147,14 @@ TEST(Views, PartsOfExpandedTensorsAreWritten) {
   EXPECT_NE(message_of([&] { wide[1] = 1.0; }, ErrorKind::kState, __LINE__), "");
   EXPECT_NE(message_of([&] { y.select(1, 0).fill_(1); }, ErrorKind::kState, __LINE__), "");
   EXPECT_EQ(wide.slice(0, 2, 2).shape(), (Shape{0, 2, 3}));
+  // The same of what has a history, of which each view is a tensor of its own.
+  Tensor w = ones({1, 3}).set_requires_grad(), known = w * 2, both = known.expand({2, 3});
+  both[0].mul_(3);
+  both[1][2] += 1;
+  both.index({-1, Slice(1)}) *= 2;
+  EXPECT_EQ(known.to_vector<float>(), (Floats{6, 12, 14}));
+  known.sum().backward();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{6, 12, 12}));
   // Reading is what it was, and so are gradients.
   Tensor leaf = range({2, 1}).set_requires_grad(), all = leaf.expand({3, 2, 4});
   Tensor part = all.index({Slice(0, 3, 2), 1, Slice(1)});
@@ -160,6 +168,20 @@ uint64_t ops_of(const Tensor &view) {
   uint64_t before = statistics().recorded_ops;
   Tensor total = view.sum();
   return statistics().recorded_ops - before;
+}
+
+// Not the row as well, in a buffer that has a history since the first write.
+TEST(Views, APartOfAPartIsWrittenAlone) {
+  Tensor y = ones({}).set_requires_grad(), buffer = zeros({2, 5});
+  auto ops_of_write = [&](int64_t column) {
+    uint64_t before = statistics().recorded_ops;
+    buffer[1][column] = y;
+    return statistics().recorded_ops - before;
+  };
+  uint64_t first = ops_of_write(0);
+  EXPECT_EQ(ops_of_write(3), first);
+  buffer.sum().backward();
+  EXPECT_EQ(y.grad().item<float>(), 2);
 }
 
 TEST(Views, SlicesOfSlicesAreOneSlice) {

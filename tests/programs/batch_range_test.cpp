@@ -570,6 +570,24 @@ struct Patches : nn::Module {
   }
 };
 
+// Attention between the rows of a batch, in vectors of 8 and of 16 queries.
+TEST_F(BatchRanges, AttentionUpToALengthOfHalfAVector) {
+  manual_seed(9);
+  for (DType dtype : {float64, float32})
+    for (int64_t longest : {8, 20, 40}) {
+      auto f = [&](const Tensor &x) {
+        Tensor heads = x.reshape({1, x.size(0), 2, 8}).transpose(1, 2);
+        Tensor seen = attention(heads, heads * 2, heads + 1, {}, {.causal = true, .scale = {}});
+        return seen.transpose(1, 2).reshape({x.size(0), 16});
+      };
+      auto input = [&](int64_t n) {
+        return randn({n, 16}).to(dtype).eval();
+      };
+      trace(f, {input(5)}, {}, BatchRange{2, longest}).compile({.output = folder_ + "/model"});
+      expect_same(f, {2, 5, longest - 1, longest}, input);
+    }
+}
+
 // The gradient of a weight sums over images as well, which ours does one by one where products are
 // few, whatever the size, and a library's in an order of its own.
 TEST_F(BatchRanges, GradientsOfWeightsOfConvolutions) {
