@@ -77,7 +77,7 @@ class Tree:
             if file.startswith("compiler/"):
                 self.passes.update(re.findall(r'getArgument\(\)[^}]*?return "([\w-]+)"', text))
         self.phases = re.findall(r'\{Phase::\w+, "(\w+)"', self.read("compiler/pipeline/Phase.cpp"))
-        self.tools = set(re.findall(r'(?:cc|mlir)_binary\(\s*name = "([\w-]+)"', self.read("tools/BUILD")))
+        self.tools = set(re.findall(r'(?:cc|mlir|plain)_binary\(\s*name = "([\w-]+)"', self.read("tools/BUILD")))
         # A flag that a tool takes by name, without its dashes.
         tools = "".join(self.read(f"tools/{tool}.cpp") for tool in self.tools)
         self.flags = set(re.findall(r'[" -]-?(weft-[\w-]+)=?', tools))
