@@ -453,9 +453,7 @@ static GradEdge take_history(TensorImpl &detached, Var &value) {
 // A view without history would keep what is written to it from the gradient: of the value, or of
 // what the view is of.
 static void refuse_lost_history(const View &view, const Var &value) {
-  const TensorImpl &base = *view.base.impl();
-  bool base_has = base.leaf || (base.is_view() ? base.view->own.node : base.var.grad);
-  if (!value.grad && !base_has)
+  if (!value.grad && !has_history(*view.base.impl()))
     return;
   fail(ErrorKind::kState,
        std::string(value.grad ? "what is written has a history, but self is a view that was made "
@@ -500,7 +498,10 @@ void write(const Tensor &tensor, Var value) {
         fail(ErrorKind::kState, "a view of a leaf tensor that requires grad cannot be written in "
                                 "place while history is kept; do it under weft::NoGrad");
     } while (impl->is_view() && !impl->view->is_apart());
-    std::vector<ViewStep> steps = steps_of(views);
+    std::vector<ViewStep> together;
+    if (views.size() > 1)
+      together = steps_of(views);
+    const std::vector<ViewStep> &steps = views.size() > 1 ? together : view.steps;
     std::vector<Var> path{read_as_is(views.back()->base, "self")};
     if (!keep_history)
       path[0] = path[0].without_history();
