@@ -2,11 +2,16 @@
 // backward and update become one program.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "weft/tensor.h"
 
 namespace weft {
+
+namespace recorder {
+enum class GradMode : uint8_t;
+}
 
 // What grad() is given beside outputs and inputs.
 struct GradOptions {
@@ -36,7 +41,7 @@ public:
   NoGrad &operator=(const NoGrad &) = delete;
 
 private:
-  bool previous_;
+  recorder::GradMode previous_;
 };
 using no_grad = NoGrad;
 
@@ -49,7 +54,7 @@ public:
   EnableGrad &operator=(const EnableGrad &) = delete;
 
 private:
-  bool previous_;
+  recorder::GradMode previous_;
 };
 
 // Whether calls on this thread keep history.

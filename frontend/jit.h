@@ -123,11 +123,10 @@ public:
   // The program that returns this one's outputs and then a gradient for each chosen input, by
   // reverse mode. An output of more than one element takes its cotangent (of its shape and dtype)
   // as one more, last input. A derivative is a program like any other: its own outputs can be
-  // differentiated again. It is that of the ops: a program does not know what detach(), NoGrad and
-  // hooks kept from a gradient, nor do functions that use these for a derivative of their own
-  // (clamp at its bounds, binary_cross_entropy, cholesky). A traced function that calls grad() has
-  // their gradient. Errors: an input or output that is not there or has no floating dtype, an op
-  // without a derivative.
+  // differentiated again. Where the function called detach(), or computed under NoGrad, gradients
+  // stop, as in backward(): the program has weft.detach there. It does not know of hooks; a traced
+  // function that calls grad() has what they change. Errors: an input or output that is not there
+  // or has no floating dtype, an op without a derivative.
   Program differentiate(const DifferentiateOptions &options = {},
                         Location location = Location::current()) const;
   // What a run takes on the backend and with the options of now, of a batch of the largest size;

@@ -155,7 +155,36 @@ LogicalResult simplifyCast(ir::CastOp op, RewriterBase &rewriter) {
   return success();
 }
 
+// Of `low < x < high ? x : min(max(x, low), high)`, where either bound may be absent, the second:
+// the first has a derivative of its own, and the same value.
+bool choosesBetweenEqual(ir::SelectOp op) {
+  Value x = op.getOnTrue(), condition = op.getCondition(), value = op.getOnFalse();
+  auto upper = value.getDefiningOp<ir::MinimumOp>();
+  auto lower = (upper ? upper.getLhs() : value).getDefiningOp<ir::MaximumOp>();
+  if (lower ? lower.getLhs() != x : !upper || upper.getLhs() != x)
+    return false;
+  Value above = condition, below = condition;
+  if (lower && upper) {
+    auto both = condition.getDefiningOp<ir::AndOp>();
+    if (!both)
+      return false;
+    above = both.getLhs();
+    below = both.getRhs();
+  }
+  auto isCompared = [&](Value said, Value bound, ir::Direction direction) {
+    auto compare = said.getDefiningOp<ir::CompareOp>();
+    return compare && compare.getDirection() == direction && compare.getLhs() == x &&
+           compare.getRhs() == bound;
+  };
+  return (!lower || isCompared(above, lower.getRhs(), ir::Direction::gt)) &&
+         (!upper || isCompared(below, upper.getRhs(), ir::Direction::lt));
+}
+
 LogicalResult simplifySelect(ir::SelectOp op, RewriterBase &rewriter) {
+  if (choosesBetweenEqual(op)) {
+    rewriter.replaceOp(op, op.getOnFalse());
+    return success();
+  }
   if (auto inverted = op.getCondition().getDefiningOp<ir::NotOp>()) {
     rewriter.replaceOpWithNewOp<ir::SelectOp>(op, op.getType(), inverted.getInput(),
                                               op.getOnFalse(), op.getOnTrue());

@@ -22,14 +22,14 @@ namespace weft {
 
 using namespace recorder;
 
-NoGrad::NoGrad() : previous_(grad_mode()) {
-  thread_grad_mode = false;
+NoGrad::NoGrad() : previous_(thread_grad_mode) {
+  thread_grad_mode = GradMode::kNoGrad;
 }
 NoGrad::~NoGrad() {
   thread_grad_mode = previous_;
 }
-EnableGrad::EnableGrad() : previous_(grad_mode()) {
-  thread_grad_mode = true;
+EnableGrad::EnableGrad() : previous_(thread_grad_mode) {
+  thread_grad_mode = GradMode::kOn;
 }
 EnableGrad::~EnableGrad() {
   thread_grad_mode = previous_;
@@ -51,16 +51,6 @@ constexpr uint32_t kFewProducts = 4;
 // Products of more rows than this are no cheaper together: below it, adding up whole weights costs
 // more than the arithmetic. A program for many sizes has the same ops at each, and joins them all.
 constexpr int64_t kFewRows = 128;
-
-struct ModeScope {
-  explicit ModeScope(bool on) : previous(grad_mode()) {
-    thread_grad_mode = on;
-  }
-  ~ModeScope() {
-    thread_grad_mode = previous;
-  }
-  bool previous;
-};
 
 class Backward {
 public:
@@ -91,7 +81,7 @@ public:
         fail(ErrorKind::kShape, std::string(what) + " has shape " + to_string(output.dims()) +
                                     ": only a tensor of one element has a derivative without a "
                                     "gradient to weigh it by");
-      ModeScope mode(create_graph_);
+      DerivativeScope mode(create_graph_);
       call_device = {output.device(), true};
       g = broadcast(emit_constant(1, output.dtype()), output.dims());
     }
@@ -359,7 +349,7 @@ private:
       sum = std::move(g);
       return;
     }
-    ModeScope mode(create_graph_);
+    DerivativeScope mode(create_graph_);
     sum = emit_add(sum, g);
   }
 
@@ -419,7 +409,7 @@ private:
 
   // What the slices of one value leave of its cotangent: theirs, and zeros between them.
   Var side_by_side(const std::vector<const Piece *> &row) {
-    ModeScope mode(create_graph_);
+    DerivativeScope mode(create_graph_);
     const TypeInfo &whole = *row[0]->band.from;
     call_device = {whole.device, true};
     std::vector<Var> parts;
@@ -491,7 +481,7 @@ private:
       xs.push_back(product->x);
       gs.push_back(product->cotangent);
     }
-    ModeScope mode(create_graph_);
+    DerivativeScope mode(create_graph_);
     for (const auto &[of, steps] : alike) {
       auto [index, transpose_y, depth, columns] = of;
       const auto &[xs, gs] = steps;
@@ -511,7 +501,7 @@ private:
       return;
     }
     refuse_lost_gradient(leaf);
-    ModeScope mode(create_graph_);
+    DerivativeScope mode(create_graph_);
     Var sum = emit_add(read(leaf.grad, "grad"), g);
     if (create_graph_)
       leaf.grad = wrap_quietly(sum);

@@ -61,11 +61,7 @@ Var call_hook(const GradHook &hook, const Var &gradient, bool with_history) {
     // It is the user's: its calls have names and lines of their own.
     Session::Outside outside;
     RecorderMutex::Pause pause(recorder_mutex());
-    if (with_history) {
-      EnableGrad enabled;
-      return (*hook.function)(given);
-    }
-    NoGrad no_grad;
+    DerivativeScope mode(with_history);
     return (*hook.function)(given);
   }();
   if (!made.defined())

@@ -261,8 +261,8 @@ Var between(Var x, const Var &low, const Var &high) {
 // The same of numbers, whose derivative is 1 between them and 0 elsewhere: at a bound and at NaN,
 // too.
 Var between_numbers(const Var &x, const Var &low, const Var &high) {
-  Var value = between(x.without_history(), low, high);
-  if (!x.grad || !grad_mode())
+  Var value = between(without_gradient(x), low, high);
+  if (!may_have_gradient(x))
     return value;
   Var inside;
   if (low)

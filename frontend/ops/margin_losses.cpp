@@ -139,7 +139,7 @@ Tensor binary_cross_entropy(const Tensor &x, const Tensor &target, Reduction red
   // PyTorch's: (1 - y) / max(y (1 - y), 1e-12). So the difference, which is 0, has the history.
   auto bounded = [](const Tensor &y) {
     Tensor value = clamp(log(y), -100.0);
-    if (!y.requires_grad())
+    if (!may_have_gradient(read(y, "x")))
       return value;
     constexpr double kLeast = 1e-12;
     Tensor known = y.detach(), positive = maximum(known, kLeast);

@@ -47,6 +47,7 @@ struct FunctionTrace : Trace {
     gradients_before.clear();
     own_histories.clear();
     leaves.clear();
+    without_gradient.clear();
   }
 
   // What another thread records meanwhile is none of the function's: it is computed, and read as
@@ -146,6 +147,7 @@ struct FunctionTrace : Trace {
       made.back().impl()->born = first_storage; // the function's own
       if (type.requires_grad)
         placeholder.grad = made.back().impl()->leaf = make_grad_leaf(type.type);
+      placeholder.value->of_input = has_derivatives;
       recording.placeholders.push_back(std::move(placeholder));
     }
     behind_arguments = recorder().next_grad_number;
@@ -372,6 +374,7 @@ Recording record(const char *what, const ErasedFunction &function,
   {
     FunctionTrace trace(what, location, recording);
     trace.many_sizes = many_sizes;
+    trace.has_derivatives = std::string_view(what) == "trace"; // jit's program has no other user
     std::vector<Tensor> arguments = trace.arguments(types);
     std::vector<Tensor> outputs;
     {

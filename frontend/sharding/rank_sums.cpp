@@ -2,7 +2,6 @@
 #include "frontend/recorder/record/emit.h"
 #include "frontend/recorder/runs/exchange.h"
 #include "frontend/sharding/sharding.h"
-#include "llvm/Support/SaveAndRestore.h"
 
 namespace weft::recorder {
 
@@ -31,7 +30,7 @@ Var withdrawn(Var gradient) {
 
 void exchange_together(const RankSum &sum, std::span<Var> gradients,
                        std::span<const TypeInfo *const> types) {
-  llvm::SaveAndRestore mode(thread_grad_mode, false);
+  DerivativeScope mode(false);
   auto give = [&](size_t i, Var own) {
     own.value->type = types[i]; // its elements are a part of it where it is cut
     gradients[i].value = std::move(own.value);

@@ -180,8 +180,12 @@ void hang_on_storage(View &view, const Tensor &tensor, bool on_detached) {
 
 // Its base and history are settled.
 void become_view(TensorImpl &impl, std::unique_ptr<View> view) {
-  if (view->is_apart())
-    view->base.impl()->refs_apart.fetch_add(1, std::memory_order_relaxed);
+  if (view->is_apart()) {
+    TensorImpl *base = view->base.impl();
+    base->refs_apart.fetch_add(1, std::memory_order_relaxed);
+    if (thread_trace)
+      view->stops_at = base->storage()->version;
+  }
   impl.view = std::move(view);
 }
 
@@ -314,6 +318,8 @@ static Var read_step(View &view, Var from, uint64_t version) {
     x.value = ValueRef(view.cached);
   } else {
     x = wants_history && view.cached_history.node ? from.without_history() : from;
+    if (version == view.stops_at)
+      x = without_gradient(x);
     for (const ViewStep &step : view.steps)
       x = apply(step, x);
     // To a gradient a view is a tensor of its own, one that changes nothing too, as in PyTorch.

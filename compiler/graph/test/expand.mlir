@@ -42,3 +42,16 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   return %0 : tensor<4x8xf32>
 }
 }
+
+// -----
+// Only derivatives see it.
+// CHECK-LABEL: module @detached
+// CHECK-NOT: weft.detach
+// CHECK: weft.mul %arg0, %arg0
+module @detached {
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = weft.detach %x : tensor<4x8xf32>
+  %1 = weft.mul %0, %x : tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
+}
+}

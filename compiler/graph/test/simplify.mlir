@@ -411,3 +411,52 @@ func.func @main(%x: tensor<8x1000xf32>, %t: tensor<8xi64>) -> (tensor<8xf32>, te
   return %1, %3 : tensor<8xf32>, tensor<8xf32>
 }
 }
+
+// -----
+// Bounded values that have a derivative of their own.
+// CHECK-LABEL: module @clamp
+// CHECK-NOT: weft.select
+// CHECK: %[[LOW:.*]] = weft.maximum %arg0, %arg1
+// CHECK: %[[BOTH:.*]] = weft.minimum %[[LOW]], %arg2
+// CHECK: return %[[BOTH]]
+module @clamp {
+func.func @main(%x: tensor<8xf32>, %low: tensor<8xf32>, %high: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = weft.maximum %x, %low : tensor<8xf32>
+  %1 = weft.minimum %0, %high : tensor<8xf32>
+  %2 = weft.compare gt %x, %low : tensor<8xf32>
+  %3 = weft.compare lt %x, %high : tensor<8xf32>
+  %4 = weft.and %2, %3 : tensor<8xi1>
+  %5 = weft.select %4, %x, %1 : tensor<8xf32>
+  return %5 : tensor<8xf32>
+}
+}
+
+// -----
+// One bound.
+// CHECK-LABEL: module @clamp_above
+// CHECK-NOT: weft.select
+// CHECK: %[[HIGH:.*]] = weft.minimum %arg0, %arg1
+// CHECK: return %[[HIGH]]
+module @clamp_above {
+func.func @main(%x: tensor<8xf32>, %high: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = weft.minimum %x, %high : tensor<8xf32>
+  %1 = weft.compare lt %x, %high : tensor<8xf32>
+  %2 = weft.select %1, %x, %0 : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+}
+
+// -----
+// Of another bound, or where the comparison takes the bound in, the choice stays.
+// CHECK-LABEL: module @no_clamp
+// CHECK-COUNT-2: weft.select
+module @no_clamp {
+func.func @main(%x: tensor<8xf32>, %low: tensor<8xf32>, %other: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = weft.maximum %x, %low : tensor<8xf32>
+  %1 = weft.compare gt %x, %other : tensor<8xf32>
+  %2 = weft.select %1, %x, %0 : tensor<8xf32>
+  %3 = weft.compare ge %x, %low : tensor<8xf32>
+  %4 = weft.select %3, %x, %0 : tensor<8xf32>
+  return %2, %4 : tensor<8xf32>, tensor<8xf32>
+}
+}

@@ -469,4 +469,23 @@ def Weft_TransferOp : Weft_ElementwiseOp<"transfer", InFile, [SameOperandsAndRes
   let assemblyFormat = "$input `from` $from `to` $to attr-dict `:` type($input)";
 }
 
+// Its derivative is none, not ZeroDerivative's zeros: as far as a gradient knows, nothing depends on
+// the operand.
+def Weft_DetachOp : Weft_Op<"detach", ElementwiseKind, Inline<"return ::mlir::success();">, InFile,
+                            Inline<"return ::llvm::SmallVector<::mlir::Value>{getInput()};">, ByDecomposition,
+                            Inline<"return ::weft::ir::elementwiseStatement(*this);">,
+                            [Pure, SameOperandsAndResultType, Weft_WrittenOut]> {
+  let tests = ExactTests;
+  let cost = NoOperation;
+  let summary = "the same values, through which no gradient passes";
+  let description = [{
+    A traced function has one where it detaches what depends on its inputs, by detach(), weft::NoGrad or a function with a derivative of
+    its own: the program's derivative is then the function's. What compiles it sees the operand.
+  }];
+  let arguments = (ins Weft_FloatTensor:$input);
+  let frontend = Recorder; // of traced functions only
+  let results = (outs Weft_FloatTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+}
+
 #endif

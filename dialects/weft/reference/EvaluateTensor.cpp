@@ -388,6 +388,11 @@ LogicalResult TransferOp::evaluate(EvalContext &ctx) {
   return success();
 }
 
+LogicalResult DetachOp::evaluate(EvalContext &ctx) {
+  ctx.result().bytes = ctx.operand(0).bytes;
+  return success();
+}
+
 LogicalResult CheckIndexOp::evaluate(EvalContext &ctx) {
   const HostTensor &indices = ctx.operand(0);
   for (int64_t i = 0, n = indices.size(); i < n; ++i) {

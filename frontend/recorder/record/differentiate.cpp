@@ -1,6 +1,5 @@
 // The ops of a call's derivative: what its rule builds the first time, repeated from then on.
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/Support/SaveAndRestore.h"
 
 #include "frontend/recorder/record/call_user.h"
 #include "frontend/recorder/record/emit.h"
@@ -180,7 +179,7 @@ std::optional<bool> row_product_of(const GradNode &node, int64_t rows) {
 
 std::vector<Var> differentiate(GradNode &node, std::span<const Var> cotangents, bool with_history,
                                std::optional<uint32_t> except) {
-  llvm::SaveAndRestore mode(thread_grad_mode, with_history);
+  DerivativeScope mode(with_history);
 
   std::shared_ptr<const Derivative> derivative = derivative_of(node, cotangents, except);
   // By number; reserved, so that they stay where they are.

@@ -64,6 +64,38 @@ static Var result_of(Node *node, uint32_t i, GradRef history) {
   return result;
 }
 
+// In a trace with derivatives. What NoGrad made of an input and is read where history is kept is
+// read through an op that stops gradients; what a stop gives is of no input.
+[[gnu::noinline]] static Node *enter_traced(Trace &trace, Signature *signature,
+                                            ArrayRef<const Var *> operands, SourceLine *line) {
+  const bool no_grad = thread_grad_mode == GradMode::kNoGrad;
+  const bool stops = signature->name.getTypeID() == mlir::TypeID::get<ir::DetachOp>();
+  bool of_input = false;
+  SmallVector<const Var *, 8> read(operands);
+  for (const Var *&operand : read) {
+    Value *value = operand->value;
+    of_input |= value->of_input;
+    if (!value->no_grad || no_grad || stops)
+      continue;
+    auto [known, fresh] = trace.without_gradient.try_emplace(value);
+    if (fresh)
+      known->second = {operand->value, without_gradient(*operand)};
+    operand = &known->second.second;
+  }
+  Node *node = recorder().ir->enter(signature, read, line);
+  for (Value *result : node->results) {
+    result->of_input = of_input && !stops;
+    result->no_grad = result->of_input && no_grad && is_floating(result->type->dtype);
+  }
+  return node;
+}
+
+static Node *enter(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line) {
+  if (Trace *trace = thread_trace; trace && trace->has_derivatives) [[unlikely]]
+    return enter_traced(*trace, signature, operands, line);
+  return recorder().ir->enter(signature, operands, line);
+}
+
 void record_op(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line,
                llvm::SmallVectorImpl<Var> &results) {
   if (signature->is_indirect()) [[unlikely]]
@@ -73,7 +105,7 @@ void record_op(Signature *signature, ArrayRef<const Var *> operands, SourceLine 
 
 void record_itself(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line,
                    llvm::SmallVectorImpl<Var> &results) {
-  Node *node = recorder().ir->enter(signature, operands, line);
+  Node *node = enter(signature, operands, line);
   GradRef history = history_of(node, operands);
   for (uint32_t i = 0; i < node->results.size(); ++i)
     results.push_back(result_of(node, i, history));
@@ -92,7 +124,7 @@ static std::array<Var, N> record_all(Signature *signature, ArrayRef<const Var *>
 static Var record_one(Signature *signature, ArrayRef<const Var *> operands) {
   if (signature->is_indirect()) [[unlikely]]
     return std::move(record_all<1>(signature, operands)[0]);
-  Node *node = recorder().ir->enter(signature, operands, Session::line());
+  Node *node = enter(signature, operands, Session::line());
   return result_of(node, 0, history_of(node, operands));
 }
 
@@ -186,6 +218,19 @@ Var with_own_history(const Var &x) {
   if (!x.grad || !grad_mode())
     return x.without_history();
   return emit_by<ir::ReshapeOp, record_history>({&x}, {}, x.value->type);
+}
+
+Var without_gradient(const Var &x) {
+  if (!is_floating(x.dtype()) || !thread_trace || !thread_trace->has_derivatives ||
+      !x.value->of_input)
+    return x.without_history();
+  Var alone = x.without_history();
+  return emit<ir::DetachOp>({&alone}, x.value->type);
+}
+
+bool may_have_gradient(const Var &x) {
+  return (x.grad && grad_mode()) || (thread_trace && thread_trace->has_derivatives &&
+                                     x.value->of_input && thread_grad_mode != GradMode::kNoGrad);
 }
 
 Var with_flat_history(const Var &x, std::span<const Var *const> of) {

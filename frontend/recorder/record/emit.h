@@ -44,6 +44,10 @@ Var with_own_history(const Var &x);
 // x's value with a history that begins here and leads to those of `of`, by derivatives of 0:
 // nothing is computed. x itself where none of them has a history, or none is kept.
 Var with_flat_history(const Var &x, std::span<const Var *const> of);
+// x's value without history. A function that is traced says so in its program.
+Var without_gradient(const Var &x);
+// Whether what is made of x may be differentiated by it: now, or as a part of a traced program.
+bool may_have_gradient(const Var &x);
 // A scalar that is part of the program.
 Var emit_constant(Scalar scalar, DType dtype);
 

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "frontend/recorder/record/lock.h"
 #include "frontend/recorder/record/values.h"
@@ -106,10 +108,29 @@ inline const TypeInfo *type_info(DType dtype, const Shape &dims) {
 // own, since a rank that ran another's would wait for itself. 0 for all other threads.
 extern constinit thread_local uint32_t thread_rank;
 
-extern constinit thread_local bool thread_grad_mode;
+// Whether calls keep history.
+enum class GradMode : uint8_t {
+  kOn,
+  kOff,    // a derivative is recorded, which nobody asked to differentiate again
+  kNoGrad, // the user's NoGrad: to every gradient what is made is constant
+};
+extern constinit thread_local GradMode thread_grad_mode;
 inline bool grad_mode() {
-  return thread_grad_mode;
+  return thread_grad_mode == GradMode::kOn;
 }
+// While it lives, derivatives are recorded, with history or not.
+class DerivativeScope : Scope {
+public:
+  explicit DerivativeScope(bool with_history) : before_(thread_grad_mode) {
+    thread_grad_mode = with_history ? GradMode::kOn : GradMode::kOff;
+  }
+  ~DerivativeScope() {
+    thread_grad_mode = before_;
+  }
+
+private:
+  GradMode before_;
+};
 
 // --- Parts of tensors (frontend/sharding) ---
 // x cut as `type` is, which has its dtype, dims and device; x itself where that changes nothing.
@@ -210,6 +231,10 @@ public:
   uint32_t tracer = 0;     // Node::tracer of what is recorded
   bool evaluating = false; // it computes what was recorded before the function
   bool many_sizes = false; // it must record the same ops at other sizes
+  // Its program has derivatives of its own, which follow from the ops: where a gradient by an input
+  // stops, an op says so (without_gradient).
+  bool has_derivatives = false;
+  std::unordered_map<Value *, std::pair<ValueRef, Var>> without_gradient; // of what NoGrad made
   std::string exchange;    // where the function exchanges with other ranks first
   // GradNode::number: the function's own have this one or a higher one.
   uint64_t first_gradient = 0;
