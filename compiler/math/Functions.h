@@ -222,16 +222,22 @@ template <typename V> V logSpecials(V x, V result) {
   result = select(eq(x, x.constant(0.0)), -infinity, result);
   return select(either(lt(x, x.constant(0.0)), unordered(x)), x.nan(), result);
 }
+// log(1 + f) + e ln 2 + low for the parts of a split, f = m - 1: f is exact, and all that is
+// rounded is small beside it. Of singles it is f - (f^2/2 - f^3 p(f)), which divides by nothing; of
+// doubles, where p would be long, f - (f^2/2 - s (f^2/2 + r)) with s = f / (2 + f).
+template <typename V> V logOfSplit(V f, V e, V low) {
+  V h = f.constant(0.5) * f * f, rest = low;
+  if constexpr (V::kBits == 32) {
+    rest = fma(f * f * f, polynomial(f, kLog1p32), low);
+  } else {
+    V s = f / (f.constant(2.0) + f), z = s * s;
+    rest = fma(s, fma(z, polynomial(z, kLog64), h), low);
+  }
+  return fma(e, f.constant(L<V>::kLn2High), f - (h - rest));
+}
 template <typename V> V log(V x) {
   auto [m, e] = split(x);
-  V f = m - x.constant(1.0);
-  V s = f / (x.constant(2.0) + f);
-  V z = s * s;
-  V r = z * (V::kBits == 32 ? polynomial(z, kLog32) : polynomial(z, kLog64));
-  // log(1 + f) = f - (f^2/2 - s (f^2/2 + r)): f is exact, all that is rounded is small beside it.
-  V h = x.constant(0.5) * f * f;
-  V rest = fma(s, h + r, e * x.constant(L<V>::kLn2Low));
-  return logSpecials(x, fma(e, x.constant(L<V>::kLn2High), f - (h - rest)));
+  return logSpecials(x, logOfSplit(m - x.constant(1.0), e, e * x.constant(L<V>::kLn2Low)));
 }
 
 // log of u = 1 + x, rounded, and what the rounding took, which is small beside u.
@@ -239,13 +245,8 @@ template <typename V> V log1p(V x) {
   V one = x.constant(1.0);
   Pair<V> u = exactSum(one, x);
   auto [m, e] = split(u.high);
-  V f = m - one;
-  V s = f / (x.constant(2.0) + f);
-  V z = s * s;
-  V r = z * (V::kBits == 32 ? polynomial(z, kLog32) : polynomial(z, kLog64));
-  V h = x.constant(0.5) * f * f;
-  V rest = fma(s, h + r, fma(e, x.constant(L<V>::kLn2Low), u.low / u.high));
-  return copySign(logSpecials(u.high, fma(e, x.constant(L<V>::kLn2High), f - (h - rest))), x);
+  V low = fma(e, x.constant(L<V>::kLn2Low), u.low / u.high);
+  return copySign(logSpecials(u.high, logOfSplit(m - one, e, low)), x);
 }
 
 // log(x) as a pair of about 1.5 times the precision, for positive finite x.
@@ -333,21 +334,18 @@ template <typename V> V erfc(V x) {
   V far = select(lt(x, x.constant(0.0)), x.constant(2.0) - tail, tail);
   return select(lt(abs(x), x.constant(0.5)), one - erfNearZero(x), far);
 }
+// Below the bound by a polynomial, from there on as 1 - exp(log(erfc(a))), where the logarithm is a
+// polynomial in a: up to where erf is 1. No division and no scaled function.
 template <typename V> V erf(V x) {
+  constexpr double kBound = V::kBits == 32 ? 0.9275 : 1.0, kEnd = V::kBits == 32 ? 4.0 : 5.95;
   V a = abs(x), one = x.constant(1.0);
-  if constexpr (V::kBits == 32) {
-    // 1 - exp(log(erfc(a))), where the logarithm is a polynomial in a: up to 4, from where on erf
-    // is 1. No division and no scaled function.
-    a = select(lt(x.constant(4.0), a), x.constant(4.0), a);
-    V nearZero = fma(a, polynomial(a * a, kErfNear32), a);
-    auto [r, exponent] =
-        reduceByLn2(fma(polynomial(a, kErfTail32), a, -a), x.constant(L<V>::kRound));
-    V mantissa = fma(fma(expTail(r), r, one), r, one);
-    V far = fma(-mantissa, powerOfTwo(x, exponent), one);
-    return copySign(select(lt(a, x.constant(0.9275)), nearZero, far), x);
-  } else {
-    return select(lt(a, one), erfNearZero(x), copySign(one - erfcOfMagnitude(x), x));
-  }
+  a = select(lt(x.constant(kEnd), a), x.constant(kEnd), a);
+  V near = V::kBits == 32 ? fma(a, polynomial(a * a, kErfNear32), a) : erfNearZero(a);
+  V tail = V::kBits == 32 ? polynomial(a, kErfTail32) : polynomial(a, kErfTail64);
+  auto [r, exponent] = reduceByLn2(fma(tail, a, -a), x.constant(L<V>::kRound));
+  V mantissa = fma(fma(expTail(r), r, one), r, one);
+  V far = fma(-mantissa, powerOfTwo(x, exponent), one);
+  return copySign(select(lt(a, x.constant(kBound)), near, far), x);
 }
 
 //===-- gelu ----------------------------------------------------------------------------------===//

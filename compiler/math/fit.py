@@ -5,7 +5,7 @@ Usage: fit.py > Coefficients.h. Each row: what is approximated, over which inter
 the interval goes to standard error; it must lie well below half a unit in the last place of the type (6e-8 or 1.1e-16) times what the polynomial adds.
 """
 import sys
-from mpmath import mp, mpf, chebyt, cos, pi, exp, log, erf, erfc, sqrt, tanh, sin, atan, matrix, lu_solve, diff, taylor
+from mpmath import mp, mpf, chebyt, cos, pi, exp, log, erf, erfc, sqrt, tanh, sin, atan, matrix, lu_solve, qr_solve, diff, taylor
 
 mp.dps = 60
 
@@ -29,6 +29,18 @@ def interpolate(f, low, high, degree):
         shifted[0] += newton[k]
         coefficients = shifted
     return coefficients
+
+
+def weighted(f, weight, low, high, degree):
+    """Monomial coefficients of the polynomial whose error times the weight is least in the sum of squares over 6 (degree + 1) Chebyshev nodes."""
+    low, high, count = mpf(low), mpf(high), 6 * (degree + 1)
+    nodes = [(low + high) / 2 + (high - low) / 2 * cos(pi * (2 * k + 1) / (2 * count)) for k in range(count)]
+    system, right = matrix(count, degree + 1), matrix(count, 1)
+    for i, x in enumerate(nodes):
+        for j in range(degree + 1):
+            system[i, j] = weight(x) * x**j
+        right[i] = weight(x) * f(x)
+    return list(qr_solve(system, right)[0])
 
 
 def worst(f, coefficients, low, high):
@@ -95,6 +107,7 @@ rows = [
     # name, function, interval, degree for f32 and f64 (None: not needed)
     ("Exp", "(exp(r) - 1 - r) / r^2", at0(lambda r: (mp.expm1(r) - r) / r**2, 0.5), -half_ln2, half_ln2, 4, 10),
     ("ExpMiddle", "(exp(r) - 1 - r) / r^2", at0(lambda r: (mp.expm1(r) - r) / r**2, 0.5), -half_ln2, half_ln2, 5, None),
+    ("Log1p", "(log(1 + f) - f + f^2/2) / f^3", at0(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mpf(1) / 3), mpf("-0.293"), mpf("0.4143"), 8, None),
     ("Log", "(log((1+s)/(1-s)) - 2 s) / s^3, over z = s^2", at0(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) - 2 * sqrt(z)) / (sqrt(z) * z), mpf(2) / 3), 0, mpf("0.0296"), 3, 7),
     ("LogTail", "(log((1+s)/(1-s)) - 2 s - 2/3 s^3) / s^5, over z = s^2", at0(lambda z: (log((1 + sqrt(z)) / (1 - sqrt(z))) - 2 * sqrt(z) - 2 * z * sqrt(z) / 3) / (sqrt(z) * z * z), mpf(2) / 5), 0, mpf("0.0296"), None, 7),
     ("Tanh", "(tanh(x) - x) / x^3, over z = x^2", at0(lambda z: (tanh(sqrt(z)) - sqrt(z)) / (sqrt(z) * z), -mpf(1) / 3), 0, mpf("0.36"), 5, 13),
@@ -120,6 +133,13 @@ for name, text, f, low, high, degree32, degree64 in rows:
         print(f"// {text} on [{mp.nstr(mpf(low), 6)}, {mp.nstr(mpf(high), 6)}]")
         numbers = ", ".join(mp.nstr(c, 18) for c in coefficients)
         print(f"inline constexpr double k{name}{bits}[] = {{{numbers}}};")
+log_erfc = lambda a: log(erfc(a)) / a + 1
+# Of doubles what counts is the error of 1 - erfc(a), in units of 1.
+tail = weighted(log_erfc, lambda a: a * erfc(a) + mpf(10) ** -19, 1, mpf("5.95"), 17)
+error = max(abs(sum(c * a**k for k, c in enumerate(tail)) - log_erfc(a)) * a * erfc(a) for a in [1 + mpf(i) / 81 for i in range(401)])
+print(f"ErfTail64, of erf: {mp.nstr(error, 3)}", file=sys.stderr)
+print("// log(erfc(a)) / a + 1 on [1.0, 5.95]")
+print(f"inline constexpr double kErfTail64[] = {{{', '.join(mp.nstr(c, 18) for c in tail)}}};")
 mills()
 with mp.workdps(420):
     digits = ", ".join(str(int(mp.floor(2 / pi * mpf(2) ** (24 * (i + 1)))) % 2**24) for i in range(48))

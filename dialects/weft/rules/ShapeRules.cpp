@@ -324,13 +324,25 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
 
 //===-- Indexing ------------------------------------------------------------------------------===//
 
+// In a dim without elements no index is in range, and kernels of a result without elements read no
+// indices.
+static LogicalResult checkReached(const RuleChecks &check, RankedTensorType indexed, StringRef name,
+                                  RankedTensorType indices, int64_t dim) {
+  if (indexed.getDimSize(dim) != 0 || !indices.hasStaticShape() || indices.getNumElements() == 0)
+    return success();
+  return check.error("indices is " + spell(indices) + ", but dim " + Twine(dim) + " of " + name +
+                     ", " + spell(indexed) +
+                     ", has no elements, so that every index is out of range");
+}
+
 LogicalResult IndexSelectOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adaptor op,
                                               Types &types) {
   RuleChecks check(loc, getOperationName());
   RankedTensorType input = check.tensor(op.getInput(), "input"),
                    indices = check.tensor(op.getIndices(), "indices");
   if (!input || !indices || failed(check.index(indices)) ||
-      failed(check.dim(op.getDim(), input, "input")))
+      failed(check.dim(op.getDim(), input, "input")) ||
+      failed(checkReached(check, input, "input", indices, op.getDim())))
     return failure();
   Dims dims = dimsOf(input), taken = dimsOf(indices);
   Dims result(dims.begin(), dims.begin() + op.getDim());
@@ -338,16 +350,6 @@ LogicalResult IndexSelectOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, 
   result.append(dims.begin() + op.getDim() + 1, dims.end());
   types.push_back(tensorOf(result, input.getElementType()));
   return success();
-}
-
-// Of ops that write where indices say: in a dim without elements no index is in range. Kernels of a
-// result without elements read no indices.
-static LogicalResult checkReached(const RuleChecks &check, RankedTensorType base,
-                                  RankedTensorType indices, int64_t dim) {
-  if (base.getDimSize(dim) != 0 || !indices.hasStaticShape() || indices.getNumElements() == 0)
-    return success();
-  return check.error("indices is " + spell(indices) + ", but dim " + Twine(dim) + " of base, " +
-                     spell(base) + ", has no elements, so that every index is out of range");
 }
 
 template <typename Op> static LogicalResult verifyIndexed(Op op) {
@@ -363,7 +365,7 @@ template <typename Op> static LogicalResult verifyIndexed(Op op) {
   expected.append(taken.begin(), taken.end());
   expected.append(dims.begin() + dim + 1, dims.end());
   if (dimsOf(source) == expected)
-    return checkReached(check, base, indices, dim);
+    return checkReached(check, base, "base", indices, dim);
   return check.error("base is " + spell(base) + " and indices is " + spell(indices) +
                      ", so source must have the shape " + spell(expected) + ", but is " +
                      spell(source));
@@ -398,7 +400,8 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *, MaybeLocation loc, Adapt
   RuleChecks check(loc, getOperationName());
   RankedTensorType input = check.tensor(op.getInput(), "input"),
                    indices = check.tensor(op.getIndices(), "indices");
-  if (!input || !indices || failed(checkGather(check, input, "input", indices, op.getDim())))
+  if (!input || !indices || failed(checkGather(check, input, "input", indices, op.getDim())) ||
+      failed(checkReached(check, input, "input", indices, op.getDim())))
     return failure();
   types.push_back(indices.clone(input.getElementType()));
   return success();
@@ -412,7 +415,7 @@ template <typename Op> static LogicalResult verifyScatter(Op op) {
       failed(check.sameElement(base, "base", source, "source")))
     return failure();
   if (dimsOf(source) == dimsOf(indices))
-    return checkReached(check, base, indices, op.getDim());
+    return checkReached(check, base, "base", indices, op.getDim());
   return check.error("source is " + spell(source) + " but indices is " + spell(indices) +
                      "; they must have one shape");
 }
