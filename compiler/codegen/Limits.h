@@ -194,9 +194,12 @@ inline constexpr int64_t kMostScratchRow = kL2Bytes / 2;
 // follow best. (Zen 4, one thread, GB/s, rows of 1,024 / 4,096 / 8,192 floats: one row 39 / 24 /
 // 18, four rows 25 / 23 / 25, the bytes alone 41 / 32 / 30.)
 inline constexpr int64_t kSharedBytes = kL1Bytes / 2;
+// Rows of one matrix that meet rows of another one, for which the latter are turned once; and from
+// how many on that pays.
+inline constexpr int64_t kPairedRows = 64, kLeastPaired = 4;
 // Bytes of the inputs and outputs of a group of short rows: with as much that is asked for ahead
-// they are in the L1 cache in every sweep. Beyond the second number no schedule may have groups:
-// their scratch would not stay in an L2 cache.
+// they are in the L1 cache in every sweep. Beyond the second number no schedule may have groups, or
+// pairs: their scratch would not stay in an L2 cache.
 inline constexpr int64_t kPreferredGroupBytes = kL1Bytes / 2, kMostGroupBytes = kL2Bytes / 4;
 
 // Rows that are turned into scratch: as many as leave an L2 cache most of its room, up to four

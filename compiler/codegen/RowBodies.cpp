@@ -7,10 +7,9 @@ namespace weft::compiler {
 using Shape = FusionDomain::Shape;
 
 // By RowSchedule::Body.
-static constexpr llvm::StringRef kBodies[] = {"run",        "row_blocks",    "tiles",
-                                              "totals",     "columns",       "lanes",
-                                              "turned",     "short_rows",    "row_groups",
-                                              "rows_together", "rows"};
+static constexpr llvm::StringRef kBodies[] = {"run",        "row_blocks",    "tiles",  "totals",
+                                              "columns",    "lanes",         "turned", "short_rows",
+                                              "row_groups", "rows_together", "pairs",  "rows"};
 
 // Vectors that a draw of random numbers fills, whose blocks they share.
 static constexpr int64_t kDrawnVectors = 4;
@@ -43,6 +42,8 @@ void RowSchedule::chooseBody() {
     add(Body::Rows, true);
     if (!countsTogether().empty())
       add(Body::RowsTogether, rowsTogether() > 1);
+    if (!pairedInputs().empty())
+      add(Body::Pairs, paysToPair());
     if (canGroupRows())
       add(Body::RowGroups, paysToGroupRows());
     if (canTransposeRows())
@@ -65,7 +66,8 @@ void RowSchedule::chooseBody() {
     unroll = kDrawnVectors;
   else if (body == Body::Run || body == Body::RowBlocks)
     unroll = kernel.choices.number("vectors", 1, {1, 2, 4, 8});
-  else if (body != Body::Tiles && body != Body::Columns && body != Body::ShortRows)
+  else if (body != Body::Tiles && body != Body::Columns && body != Body::ShortRows &&
+           body != Body::Pairs)
     unroll = kernel.choices.number("vectors", kSlots, {2, 4, 8});
 }
 
@@ -93,6 +95,8 @@ mlir::LogicalResult RowSchedule::emitBody() {
     return emitTogether(
         kernel.choices.number("rows", std::max(rowsTogether(), counts.front()), counts));
   }
+  case Body::Pairs:
+    return emitPairs();
   case Body::Rows:
     return emitRows();
   }

@@ -4,7 +4,8 @@
 // share), RowBodies.cpp (which body the kernel gets), RowPrefetch.cpp (what sweeps ask for ahead),
 // RowTiles.cpp (elementwise bodies with transposed inputs), RowTurned.cpp (bodies with reductions
 // and such inputs), RowLanes.cpp (bodies of rows that lie side by side), RowsTogether.cpp (bodies
-// of rows that read the same elements) and ShortRows.cpp (bodies with rows of up to a vector).
+// of rows that read the same elements), RowPairs.cpp (bodies of rows that are pairs) and
+// ShortRows.cpp (bodies with rows of up to a vector).
 #pragma once
 
 #include "compiler/codegen/Sweeps.h"
@@ -39,6 +40,8 @@ struct RowSchedule : Sweeps {
   int32_t turned = -1;
   int64_t turnedRows = 0;
   Index turnedRow;
+  // Of Body::Pairs: what is turned, and where in scratch.
+  llvm::SmallVector<std::pair<mlir::BlockArgument, int64_t>> paired;
 
   // The loops that go over the positions; the choice "body" has these names.
   enum class Body {
@@ -52,6 +55,7 @@ struct RowSchedule : Sweeps {
     ShortRows,
     RowGroups,
     RowsTogether,
+    Pairs,
     Rows
   };
   Body body = Body::Rows;
@@ -150,10 +154,18 @@ struct RowSchedule : Sweeps {
                            llvm::SmallVector<mlir::Value> lanes);
   void sweepGroup(KernelFunction &f, const Index &first);
   mlir::LogicalResult emitGroups();
+  bool hasLoneSums() const;
   llvm::SmallVector<int64_t> countsTogether() const;
   int64_t rowsTogether() const;
   void sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows);
   mlir::LogicalResult emitTogether(int64_t count);
+  llvm::SmallVector<mlir::BlockArgument> pairedInputs() const;
+  int64_t pairedBytes(mlir::BlockArgument argument) const;
+  bool paysToPair() const;
+  void turnPairs(KernelFunction &f, llvm::MutableArrayRef<Index> atoms, const Index &first,
+                 int64_t count);
+  void sweepPair(KernelFunction &f, llvm::MutableArrayRef<Index> atoms, mlir::Value mask);
+  mlir::LogicalResult emitPairs();
   mlir::LogicalResult emitColumns();
   void chooseLanes();
   bool isCrowded(mlir::Value value) const;

@@ -14,17 +14,20 @@ using namespace mlir;
 using Role = FusionDomain::Role;
 using Shape = FusionDomain::Shape;
 
-// How many rows a sweep may do together; empty where a row is more than one sweep with sums, or
-// leaves more than its sums.
+// Whether a row is one sweep with sums, and leaves nothing else.
+bool RowSchedule::hasLoneSums() const {
+  if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
+    return false;
+  if (hasColumns || hasParts || !nearStores.empty() || domain.runSize() != domain.rowSize())
+    return false;
+  return lastLevel == 1 && sweeps[1].reductions.empty() &&
+         llvm::all_of(sweeps, [](const Sweep &sweep) { return sweep.stores.empty(); });
+}
+
+// How many rows a sweep may do together; empty where they may not.
 SmallVector<int64_t> RowSchedule::countsTogether() const {
   SmallVector<int64_t> counts;
-  if (domain.shape() != Shape::Rows || kernel.sizes || random || domain.outer().empty())
-    return counts;
-  if (hasColumns || hasParts || !nearStores.empty() || domain.runSize() != domain.rowSize())
-    return counts;
-  if (lastLevel != 1 || !sweeps[1].reductions.empty())
-    return counts;
-  if (llvm::any_of(sweeps, [](const Sweep &sweep) { return !sweep.stores.empty(); }))
+  if (!hasLoneSums())
     return counts;
   // All of them stand at one place of the dims further out.
   int64_t inLine = domain.atoms()[domain.outer().back()], ops = kernel.ops.size();

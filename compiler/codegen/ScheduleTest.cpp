@@ -74,6 +74,34 @@ constexpr Case kCases[] = {
       %2 = weft.broadcast %1 : tensor<75x1xf32> to tensor<75x9xf32>
       %3 = weft.div %x, %2 : tensor<75x9xf32>)",
      "%3: tensor<75x9xf32>"},
+    {"Pairs",
+     "%x: tensor<70x1x83xf32>, %y: tensor<35x83xf32>, %w: tensor<83xf32>, %s: tensor<35x1xf32>", R"(
+      %0 = weft.reshape %x : tensor<70x1x83xf32> to tensor<70x83xf32>
+      %1 = weft.reshape %0 : tensor<70x83xf32> to tensor<70x1x83xf32>
+      %2 = weft.broadcast %1 : tensor<70x1x83xf32> to tensor<70x35x83xf32>
+      %3 = weft.broadcast %y : tensor<35x83xf32> to tensor<70x35x83xf32>
+      %4 = weft.sub %2, %3 : tensor<70x35x83xf32>
+      %5 = weft.broadcast %w : tensor<83xf32> to tensor<70x35x83xf32>
+      %6 = weft.mul %4, %5 : tensor<70x35x83xf32>
+      %s1 = weft.broadcast %s : tensor<35x1xf32> to tensor<70x35x83xf32>
+      %s2 = weft.add %6, %s1 : tensor<70x35x83xf32>
+      %7 = weft.abs %s2 : tensor<70x35x83xf32>
+      %8 = weft.reduce_sum %7, dims = [2] : tensor<70x35x83xf32>
+      %9 = weft.sqrt %8 : tensor<70x35xf32>)",
+     "%9: tensor<70x35xf32>"},
+    {"PairsOfBatches",
+     "%x: tensor<3x18x300xbf16>, %y: tensor<3x21x300xbf16>, %r: tensor<3x18x21xf32>",
+     R"(
+      %0 = weft.reshape %x : tensor<3x18x300xbf16> to tensor<3x18x1x300xbf16>
+      %1 = weft.broadcast %0 : tensor<3x18x1x300xbf16> to tensor<3x18x21x300xbf16>
+      %2 = weft.reshape %y : tensor<3x21x300xbf16> to tensor<3x1x21x300xbf16>
+      %3 = weft.broadcast %2 : tensor<3x1x21x300xbf16> to tensor<3x18x21x300xbf16>
+      %4 = weft.maximum %1, %3 : tensor<3x18x21x300xbf16>
+      %5 = weft.cast %4 : tensor<3x18x21x300xbf16> to tensor<3x18x21x300xf32>
+      %6 = weft.reduce_sum %5, dims = [3] : tensor<3x18x21x300xf32>
+      %7 = weft.add %6, %r : tensor<3x18x21xf32>
+      %8 = weft.reduce_max %7, dims = [0, 1, 2] : tensor<3x18x21xf32>)",
+     "%7: tensor<3x18x21xf32>, %8: tensor<f32>"},
     {"Columns", "%x: tensor<203x5001xf32>", R"(
       %0 = weft.abs %x : tensor<203x5001xf32>
       %1 = weft.reduce_sum %0, dims = [0] : tensor<203x5001xf32>)",
@@ -202,6 +230,20 @@ TEST_P(ScheduleTest, WhatWasChosenCanBePinned) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, ScheduleTest, testing::ValuesIn(kCases),
                          [](const auto &info) { return info.param.name; });
+
+// What differs from row to row is turned once for many others.
+TEST(Schedule, PairsOfRowsAreOneBody) {
+  for (const Case &one : kCases) {
+    auto parsed = parseFusion(one.signature, one.body, one.results);
+    auto kernel = build(parsed->fusion, {});
+    ASSERT_TRUE(kernel);
+    auto choice = llvm::find_if(kernel->info.schedule, [](const ScheduleChoice &each) {
+      return each.name == "body" && llvm::is_contained(each.legal, "pairs");
+    });
+    EXPECT_EQ(choice != kernel->info.schedule.end(), llvm::StringRef(one.name).starts_with("Pairs"))
+        << one.name;
+  }
+}
 
 // A choice that no kernel has would be a name without a meaning.
 TEST(Schedule, AllChoicesAreMade) {

@@ -92,6 +92,7 @@ TEST(Calls, ReachEveryOpOfTheRecords) {
   for (const ir::OpRow &row : ir::opTable())
     missing.insert(std::string("weft.") + row.mnemonic);
   missing.erase("weft.transfer"); // no program holds it
+  missing.erase("weft.detach");   // traced functions alone do, which this backend does not see
   // Too few programs differentiate attention of what they differentiate by. Conformance, gradients
   // of both orders and kernel tests hold the op.
   missing.erase("weft.attention_gradient");
