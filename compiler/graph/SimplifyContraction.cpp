@@ -192,6 +192,33 @@ static LogicalResult sumOfOne(ir::ReduceSumOp op, RewriterBase &rewriter) {
   return success();
 }
 
+// Rows that a broadcast repeats are folded once: reduce(broadcast(x)) is broadcast(reduce(x)). Only
+// of the last dims, whose order does not depend on what stands before them, and of several rows.
+static LogicalResult foldOnce(Operation *op, ArrayRef<int64_t> dims, ir::BroadcastOp broadcast,
+                              RewriterBase &rewriter) {
+  auto type = typeOf(broadcast), from = typeOf(broadcast.getInput());
+  int64_t count = dims.size(), offset = type.getRank() - from.getRank(),
+          rows = from.getRank() - count;
+  ir::Dims typeDims = ir::dimsOf(type), fromDims = ir::dimsOf(from);
+  if (count == 0 || dims.front() != type.getRank() - count || rows <= 0 ||
+      ArrayRef(typeDims).take_back(count) != ArrayRef(fromDims).take_back(count))
+    return failure();
+  if (llvm::all_of(from.getShape().take_front(rows), [](int64_t size) { return size == 1; }))
+    return failure();
+  SmallVector<int64_t> newDims;
+  for (int64_t dim : dims)
+    newDims.push_back(dim - offset);
+  NamedAttrList attributes(op->getAttrDictionary());
+  attributes.set("dims", rewriter.getDenseI64ArrayAttr(newDims));
+  auto result = typeOf(op->getResult(0));
+  fromDims.truncate(rows);
+  Operation *folded =
+      rewriter.create(op->getLoc(), op->getName().getIdentifier(), broadcast.getInput(),
+                      {ir::tensorOf(fromDims, result.getElementType())}, attributes);
+  rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, result, folded->getResult(0));
+  return success();
+}
+
 // What the rules know of reductions is true of Weft's own: a sum of squares of one element is not
 // that element.
 LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
@@ -234,6 +261,8 @@ LogicalResult simplifyReduction(Operation *op, RewriterBase &rewriter) {
   // or one of them (for a maximum). A sum of floats rounds after each term, which a product does
   // not.
   auto broadcast = input.getDefiningOp<ir::BroadcastOp>();
+  if (broadcast && succeeded(foldOnce(op, dims, broadcast, rewriter)))
+    return success();
   // The product of n equal factors would be a power.
   if (!broadcast || rounds || isa<ir::ReduceProdOp>(op))
     return failure();

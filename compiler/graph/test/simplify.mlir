@@ -460,3 +460,33 @@ func.func @main(%x: tensor<8xf32>, %low: tensor<8xf32>, %other: tensor<8xf32>) -
   return %2, %4 : tensor<8xf32>, tensor<8xf32>
 }
 }
+
+// -----
+// Rows that repeat are folded once.
+// CHECK-LABEL: module @repeated_rows
+// CHECK: %[[SQUARE:.*]] = weft.mul %arg0, %arg0 : tensor<10x1x8xf32>
+// CHECK: %[[SUM:.*]] = weft.reduce_sum %[[SQUARE]], dims = [2] : tensor<10x1x8xf32>
+// CHECK: weft.broadcast %[[SUM]] : tensor<10x1xf32> to tensor<3x10x20xf32>
+module @repeated_rows {
+func.func @main(%x: tensor<10x1x8xf32>) -> tensor<3x10x20xf32> {
+  %0 = weft.broadcast %x : tensor<10x1x8xf32> to tensor<3x10x20x8xf32>
+  %1 = weft.mul %0, %0 : tensor<3x10x20x8xf32>
+  %2 = weft.reduce_sum %1, dims = [3] : tensor<3x10x20x8xf32>
+  return %2 : tensor<3x10x20xf32>
+}
+}
+
+// -----
+// The sum over rows has another order than that of a run, and so may a single row's have.
+// CHECK-LABEL: module @repeated_columns
+// CHECK: weft.reduce_sum {{.*}} : tensor<8x20xf32>
+// CHECK: weft.reduce_sum {{.*}} : tensor<20x8xf32>
+module @repeated_columns {
+func.func @main(%x: tensor<8x1xf32>, %y: tensor<8xf32>) -> (tensor<20xf32>, tensor<20xf32>) {
+  %0 = weft.broadcast %x : tensor<8x1xf32> to tensor<8x20xf32>
+  %1 = weft.reduce_sum %0, dims = [0] : tensor<8x20xf32>
+  %2 = weft.broadcast %y : tensor<8xf32> to tensor<20x8xf32>
+  %3 = weft.reduce_sum %2, dims = [1] : tensor<20x8xf32>
+  return %1, %3 : tensor<20xf32>, tensor<20xf32>
+}
+}
