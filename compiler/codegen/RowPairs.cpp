@@ -9,10 +9,24 @@
 #include "compiler/codegen/Limits.h"
 #include "compiler/codegen/RowSchedule.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace weft::compiler {
 
 using namespace mlir;
 using Shape = FusionDomain::Shape;
+
+// Ops that compute what the first sweep folds: the code has each once a column.
+int64_t RowSchedule::foldedOps() const {
+  llvm::SetVector<Operation *> ops;
+  for (Operation *op : sweeps[0].reductions)
+    ops.insert(op);
+  for (size_t i = 0; i < ops.size(); ++i)
+    for (Value operand : ops[i]->getOperands())
+      if (Operation *op = operand.getDefiningOp())
+        ops.insert(op);
+  return ops.size();
+}
 
 // The inputs that differ from lane to lane: to be turned. Empty where rows are no such pairs.
 SmallVector<BlockArgument> RowSchedule::pairedInputs() const {
@@ -21,8 +35,7 @@ SmallVector<BlockArgument> RowSchedule::pairedInputs() const {
     return {};
   ArrayRef<int32_t> outer = domain.outer();
   int32_t along = outer.back(), again = outer[outer.size() - 2];
-  int64_t ops = kernel.ops.size();
-  if (domain.atoms()[along] < kLanes || ops * kSlots * kLanes > kMostTogetherOps)
+  if (domain.atoms()[along] < kLanes || foldedOps() * kSlots * kLanes > kMostTogetherOps)
     return {};
   SmallVector<BlockArgument> turnedInputs;
   int64_t bytes = 0;

@@ -159,6 +159,7 @@ struct RowSchedule : Sweeps {
   int64_t rowsTogether() const;
   void sweepTogether(KernelFunction &f, llvm::ArrayRef<Index> rows);
   mlir::LogicalResult emitTogether(int64_t count);
+  int64_t foldedOps() const;
   llvm::SmallVector<mlir::BlockArgument> pairedInputs() const;
   int64_t pairedBytes(mlir::BlockArgument argument) const;
   bool paysToPair() const;
