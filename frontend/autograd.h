@@ -2,16 +2,11 @@
 // backward and update become one program.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "weft/tensor.h"
 
 namespace weft {
-
-namespace recorder {
-enum class GradMode : uint8_t;
-}
 
 // What grad() is given beside outputs and inputs.
 struct GradOptions {
@@ -41,7 +36,7 @@ public:
   NoGrad &operator=(const NoGrad &) = delete;
 
 private:
-  recorder::GradMode previous_;
+  bool previous_;
 };
 using no_grad = NoGrad;
 
@@ -54,7 +49,7 @@ public:
   EnableGrad &operator=(const EnableGrad &) = delete;
 
 private:
-  recorder::GradMode previous_;
+  bool previous_;
 };
 
 // Whether calls on this thread keep history.

@@ -123,10 +123,12 @@ public:
   // The program that returns this one's outputs and then a gradient for each chosen input, by
   // reverse mode. An output of more than one element takes its cotangent (of its shape and dtype)
   // as one more, last input. A derivative is a program like any other: its own outputs can be
-  // differentiated again. Where the function called detach(), or computed under NoGrad, gradients
-  // stop, as in backward(): the program has weft.detach there. It does not know of hooks; a traced
-  // function that calls grad() has what they change. Errors: an input or output that is not there
-  // or has no floating dtype, an op without a derivative.
+  // differentiated again. It is what grad() gives in the function: where that detaches, or computes
+  // without history (NoGrad, grad() without create_graph), gradients stop, and the program has
+  // weft.detach there. Two things a program does not know: hooks, and that what is written without
+  // history, or through what detach() gave, into a tensor with one leaves that one as it was.
+  // Errors: an input or output that is not there or has no floating dtype, an op without a
+  // derivative, a program that writes what it keeps or is given (a generator, running statistics).
   Program differentiate(const DifferentiateOptions &options = {},
                         Location location = Location::current()) const;
   // What a run takes on the backend and with the options of now, of a batch of the largest size;

@@ -40,8 +40,10 @@ public:
     for (Operation &op : *output.getParentBlock()) {
       if (!last)
         break;
-      if (llvm::any_of(op.getOperands(),
-                       [&](Value operand) { return active_.contains(operand); })) {
+      // Behind a stop no derivative is asked for, which an op may not have.
+      if (!isa<ir::DetachOp>(op) && llvm::any_of(op.getOperands(), [&](Value operand) {
+            return active_.contains(operand);
+          })) {
         path.push_back(&op);
         for (Value result : op.getResults())
           if (isFloat(result.getType()))

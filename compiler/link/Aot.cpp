@@ -352,9 +352,13 @@ private:
     return status;
   }
 
+  // What an executable's name has behind a dot is no extension: "model.v2" and "model.v3" are two.
   std::string beside(StringRef extension) const {
     llvm::SmallString<128> path(options_.output);
-    llvm::sys::path::replace_extension(path, extension);
+    if (options_.emit == Emit::Executable)
+      path += ("." + extension).str();
+    else
+      llvm::sys::path::replace_extension(path, extension);
     return std::string(path.str());
   }
 

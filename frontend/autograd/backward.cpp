@@ -22,14 +22,14 @@ namespace weft {
 
 using namespace recorder;
 
-NoGrad::NoGrad() : previous_(thread_grad_mode) {
-  thread_grad_mode = GradMode::kNoGrad;
+NoGrad::NoGrad() : previous_(grad_mode()) {
+  thread_grad_mode = false;
 }
 NoGrad::~NoGrad() {
   thread_grad_mode = previous_;
 }
-EnableGrad::EnableGrad() : previous_(thread_grad_mode) {
-  thread_grad_mode = GradMode::kOn;
+EnableGrad::EnableGrad() : previous_(grad_mode()) {
+  thread_grad_mode = true;
 }
 EnableGrad::~EnableGrad() {
   thread_grad_mode = previous_;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/recorder/record/emit.h"
 #include "frontend/recorder/requests/requests.h"
 #include "frontend/recorder/slices/claims.h"
 #include "runtime/core/ends.h"
@@ -388,7 +389,8 @@ Recording record(const char *what, const ErasedFunction &function,
       Session session(what, location);
       Var x = output.defined() ? read(output, "result") : Var();
       recording.note_history(x.grad);
-      recording.outputs.push_back(x.without_history());
+      recording.outputs.push_back(x && x.value->no_grad ? without_gradient(x)
+                                                        : x.without_history());
     }
     for (size_t i = 0; i < arguments.size(); ++i) {
       const Var &now = arguments[i].impl()->var;

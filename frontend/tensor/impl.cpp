@@ -180,12 +180,8 @@ void hang_on_storage(View &view, const Tensor &tensor, bool on_detached) {
 
 // Its base and history are settled.
 void become_view(TensorImpl &impl, std::unique_ptr<View> view) {
-  if (view->is_apart()) {
-    TensorImpl *base = view->base.impl();
-    base->refs_apart.fetch_add(1, std::memory_order_relaxed);
-    if (thread_trace)
-      view->stops_at = base->storage()->version;
-  }
+  if (view->is_apart())
+    view->base.impl()->refs_apart.fetch_add(1, std::memory_order_relaxed);
   impl.view = std::move(view);
 }
 
@@ -318,7 +314,7 @@ static Var read_step(View &view, Var from, uint64_t version) {
     x.value = ValueRef(view.cached);
   } else {
     x = wants_history && view.cached_history.node ? from.without_history() : from;
-    if (version == view.stops_at)
+    if (view.is_apart() && version != view.written_at)
       x = without_gradient(x);
     for (const ViewStep &step : view.steps)
       x = apply(step, x);
@@ -430,7 +426,8 @@ bool is_cut(const Tensor &tensor) {
 // What a call makes is a tensor of its own to a gradient, where its value is an operand's, too
 // (clone(), a sum over no dims), as in PyTorch.
 static Var made_by_call(Var x) {
-  return x.grad && x.grad->number < Session::first_history() ? with_own_history(x) : std::move(x);
+  return x.grad && x.grad->number < Session::first_history() ? with_own_history(x)
+                                                             : made_now(std::move(x));
 }
 
 // The value that a write in place under history gives to what had `before`.
@@ -475,7 +472,7 @@ void write(const Tensor &tensor, Var value) {
     fail(ErrorKind::kState, "a leaf tensor that requires grad cannot be written in place while "
                             "history is kept; do it under weft::NoGrad");
   refuse_lent(*impl->storage());
-  value = owned(std::move(value));
+  value = made_now(owned(std::move(value)));
   if (value.device() != impl->type->device)
     fail(ErrorKind::kDevice, "the value, " + describe(value) + ", lies on " +
                                  device_text(value.device()) + ", what it is written to on " +
@@ -537,9 +534,11 @@ void write(const Tensor &tensor, Var value) {
   } else {
     impl->var.value = std::move(value.value);
   }
-  if (detached)
-    detached->own = std::move(own);
   ++impl->version;
+  if (detached) {
+    detached->own = std::move(own);
+    detached->written_at = impl->version;
+  }
 }
 
 void replace(const Tensor &storage, Var value) {

@@ -49,9 +49,9 @@ struct View : Pooled<View> {
     return history != History::kOfBase;
   }
   GradEdge own; // kOwn: what it was last written by
-  // Apart, in a trace: gradients stop at what the storage held at this version, and pass through
-  // what is written later.
-  uint64_t stops_at = ~uint64_t(0);
+  // kOwn: the storage's version when it was last written through this view, whose value may have a
+  // gradient in a trace then.
+  uint64_t written_at = ~uint64_t(0);
   // The view's value when the base had this version. Without a handle of its own, so that a view
   // does not become an output of a slice only because it exists; `pinned` holds it once its memory
   // was handed out, and goes after it.

@@ -172,6 +172,10 @@ Tensor &Tensor::detach_(Location location) {
     impl->view->own = GradEdge();
     return *this;
   }
+  if (trace && impl->var && impl->var.value->node) {
+    impl->var.value = without_gradient(impl->var).value;
+    ++impl->version;
+  }
   if (!impl->var.grad)
     return *this;
   if (trace && impl->var.grad->number < trace->first_gradient)

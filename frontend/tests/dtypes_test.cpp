@@ -392,6 +392,25 @@ TEST(DTypes, Samples) {
   }
 }
 
+// The variance of what float16 holds need not be a float16: 4e6 here.
+TEST(DTypes, BatchNormOfLargeHalves) {
+  Tensor sign = tensor({1.f, -1.f, 1.f, -1.f, 1.f, -1.f, 1.f, -1.f}).reshape({8, 1});
+  Tensor x = (sign * 2000.0 + arange(8, float32).reshape({8, 1})).to(float16);
+  Tensor weight = ones({1}, float16), bias = zeros({1}, float16);
+  Tensor factor = arange(8, float32).reshape({8, 1});
+  auto gradients = [&](DType dtype) {
+    std::vector<Tensor> by;
+    for (const Tensor &each : {x, weight, bias})
+      by.push_back(each.to(dtype).clone().set_requires_grad());
+    Tensor y = batch_norm(by[0], {}, {}, by[1], by[2], {.training = true});
+    EXPECT_EQ(y.dtype(), dtype);
+    return grad({(y.to(float32) * factor).sum() * 1000.0}, by);
+  };
+  std::vector<Tensor> narrow = gradients(float16), wide = gradients(float32);
+  for (size_t i = 0; i < narrow.size(); ++i)
+    EXPECT_TRUE(all_close(narrow[i].to(float32), wide[i], 0.01, 0.01)) << narrow[i] << wide[i];
+}
+
 // Those of float64 have 53 bits, of which the upper 24 are what float32 draws.
 TEST(DTypes, SamplesOfFloat64) {
   Generator wide(3), narrow(3);

@@ -106,6 +106,32 @@ TEST(ProgramDerivative, StopsWhereTheFunctionStops) {
          z *= 3.0;
          return z * x + y.detach();
        }},
+      {"a copy without history", some(),
+       [](const Tensor &x) {
+         NoGrad no_grad;
+         Tensor t = x.clone(), u = zeros({6});
+         u.copy_(x);
+         EnableGrad enabled;
+         return x * t + x * u;
+       }},
+      {"detach_", some(),
+       [](const Tensor &x) {
+         Tensor y = x * 2.0;
+         y.detach_();
+         return y * x;
+       }},
+      {"written through what was detached", some(),
+       [](const Tensor &x) {
+         Tensor y = x * 2.0, z = y.detach();
+         z.mul_(x);
+         return z * x;
+       }},
+      {"detached, then written", some(),
+       [](const Tensor &x) {
+         Tensor y = x * 2.0, z = y.detach();
+         y.mul_(x);
+         return z * x;
+       }},
       {"a choice without history", some(),
        [](const Tensor &x) {
          Tensor y = x.detach().clone();
@@ -146,20 +172,59 @@ TEST(ProgramDerivative, IsThatOfFunctionsWithOneOfTheirOwn) {
   });
 }
 
-// What grad() gives inside the function is differentiated on, whether create_graph was asked or
-// not.
-TEST(ProgramDerivative, GoesThroughAGradientInside) {
+// What grad() gives inside the function is constant, or has a history, as it has in the plain call.
+TEST(ProgramDerivative, OfAGradientInside) {
   for (bool create_graph : {false, true}) {
     Program program = trace(
         [&](const Tensor &given) {
           Tensor x = given.clone();
           x.set_requires_grad(true);
-          return grad({(x * x * x).sum()}, {x}, create_graph)[0].sum();
+          Tensor g = grad({(x * x * x).sum()}, {x},
+                          {.create_graph = create_graph, .retain_graph = true})[0];
+          return (g * x).sum();
         },
         {zeros({3})});
+    // 3 x^2 as a constant, or the derivative of 3 x^3.
     EXPECT_EQ(program.differentiate().run({tensor({1.f, -2.f, 3.f})})[1].to_vector<float>(),
-              (Floats{6, -12, 18}));
+              create_graph ? (Floats{9, 36, 81}) : (Floats{3, 12, 27}));
   }
+}
+
+// A function that returns what has no history, and one that is traced where none is kept.
+TEST(ProgramDerivative, OfAResultWithoutHistory) {
+  auto gradient = [](const Function &function) {
+    return trace(function, {zeros({2})})
+        .differentiate({.result = 0})
+        .run({tensor({3.f, 4.f}), ones({2})})[1]
+        .to_vector<float>();
+  };
+  auto squared = [](const Tensor &x) {
+    NoGrad no_grad;
+    return x * x;
+  };
+  EXPECT_EQ(gradient(squared), (Floats{0, 0}));
+  EXPECT_EQ(gradient([](const Tensor &x) {
+              NoGrad no_grad;
+              return x.clone();
+            }),
+            (Floats{0, 0}));
+  NoGrad no_grad;
+  EXPECT_EQ(gradient([](const Tensor &x) { return x * x; }), (Floats{6, 8}));
+  EXPECT_EQ(gradient([](const Tensor &x) { return x * x.detach(); }), (Floats{3, 4}));
+}
+
+// Behind a stop no derivative is asked for.
+TEST(ProgramDerivative, OpsWithoutOneMayStandBehindAStop) {
+  Program program = Program::parse(R"(func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+    %0 = weft.detach %x : tensor<3xf32>
+    %1 = weft.fusion(%a = %0 : tensor<3xf32>) -> (tensor<3xf32>) {
+      %3 = weft.neg %a : tensor<3xf32>
+      weft.yield %3 : tensor<3xf32>
+    }
+    %2 = weft.mul %1, %x : tensor<3xf32>
+    return %2 : tensor<3xf32>
+  })");
+  EXPECT_EQ(program.differentiate().output_shapes().size(), 2u);
 }
 
 // What compiles it sees no op of it, a range of sizes has it, too, and a jitted call has none.

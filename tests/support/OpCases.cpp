@@ -120,7 +120,6 @@ static void addSelectAndCasts(std::vector<OpCase> &cases) {
   for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0, 2}, Shape{130, 513}}) {
     cases.push_back({"weft.detach", spellShape(shape), {data(shape)}});
     cases.back().large = shape.size() == 2 && shape[0] > 100;
-    cases.back().smooth = false; // no gradient passes, whatever differences are
   }
   for (const DTypeInfo &info : kDTypes)
     for (const Shape &shape : {Shape{}, Shape{3, 7}, Shape{0, 2}, Shape{130, 513}})

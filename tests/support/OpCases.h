@@ -42,8 +42,7 @@ struct OpCase {
   std::vector<TensorSpec> results = {}; // shapes and dtypes, where the op does not infer them
   std::optional<TensorSpec> value = {}; // weft.constant's
   bool large = false;                   // enough elements for several threads and vectors
-  bool smooth = true; // false: central differences do not tell the derivative: a result is
-                      // infinite, or no gradient passes
+  bool smooth = true; // false: a result is infinite, so that central differences see nothing
   std::string name() const {
     return op + " " + label;
   }

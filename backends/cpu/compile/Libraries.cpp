@@ -25,7 +25,7 @@ void addProviders(compiler::ProviderSet &set, llvm::StringRef machine) {
     return llvm::is_contained(llvm::split(machine, ','), feature);
   };
   bool packs = machine.empty() ? onednn_packs() : has("+avx512f");
-  bool bf16 = machine.empty() ? onednn_has_bf16() : has("+avx512bf16");
+  bool bf16 = machine.empty() ? onednn_has_fast_bf16() : has("+avx512bf16");
   set.add(makeMatmulProvider(packs, bf16));
   set.add(makeConvolutionProvider(bf16, convolution_takes_relu, few_channels_pixels_computes));
   set.add(makeSortProvider());
@@ -88,7 +88,7 @@ std::string libraryVersions() {
 }
 
 std::string libraryAbilities() {
-  return std::string(onednn_has_bf16() ? " bf16" : "") + (onednn_packs() ? " packs" : "") +
+  return std::string(onednn_has_fast_bf16() ? " bf16" : "") + (onednn_packs() ? " packs" : "") +
          (has_tiled_matmul() ? " tiles" : "");
 }
 

@@ -70,9 +70,8 @@ public:
 
 // "oneDNN 2.6.3"; part of what decides whether cached code may be used.
 std::string onednn_version();
-// Whether this machine multiplies bf16 numbers by instructions of its own. Elsewhere f32 products
-// are as fast.
-bool onednn_has_bf16();
+// Whether this machine multiplies bf16 numbers faster than f32 ones, by instructions of its own.
+bool onednn_has_fast_bf16();
 // Whether the library takes bf16 numbers on this machine, by whatever instructions.
 bool onednn_takes_bf16();
 // Whether the matmul that this machine gets has packed forms (those of AVX-512 do; the one for AVX2

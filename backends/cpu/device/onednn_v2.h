@@ -37,10 +37,16 @@ inline bool has_avx512() {
   return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
 }
 
-// Whether they multiply bf16 numbers by instructions for it.
-inline bool has_bf16() {
-  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
-         dnnl_cpu_isa_avx512_core_bf16;
+// Whether they multiply bf16 numbers by instructions for it that are faster than f32 ones: those of
+// AMD's processors, and tiles (AMX). Intel's without tiles, as many virtual machines are, issue one
+// such product of vectors where they issue two of f32. (1024 x 1024 x 1024 on one thread of Emerald
+// Rapids: 27 ms, f32 with its conversions 16 ms.)
+inline bool has_fast_bf16() {
+  auto has = [isa = dnnl_get_effective_cpu_isa()](int features) {
+    return (isa & features) == features;
+  };
+  return has(dnnl_cpu_isa_avx512_core_amx) ||
+         (has(dnnl_cpu_isa_avx512_core_bf16) && __builtin_cpu_is("amd"));
 }
 
 // Whether they multiply bf16 numbers at all.

@@ -214,8 +214,8 @@ bool onednn_packs() {
   return has_avx512();
 }
 
-bool onednn_has_bf16() {
-  return has_bf16();
+bool onednn_has_fast_bf16() {
+  return has_fast_bf16();
 }
 
 bool onednn_takes_bf16() {

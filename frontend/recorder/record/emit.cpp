@@ -64,11 +64,15 @@ static Var result_of(Node *node, uint32_t i, GradRef history) {
   return result;
 }
 
-// In a trace with derivatives. What NoGrad made of an input and is read where history is kept is
-// read through an op that stops gradients; what a stop gives is of no input.
+static bool keeps_none(const Trace &trace) {
+  return !grad_mode() && !trace.without_history;
+}
+
+// In a trace with derivatives. What was made of an input without history is read, where history is
+// kept, through an op that stops gradients; what a stop gives is of no input.
 [[gnu::noinline]] static Node *enter_traced(Trace &trace, Signature *signature,
                                             ArrayRef<const Var *> operands, SourceLine *line) {
-  const bool no_grad = thread_grad_mode == GradMode::kNoGrad;
+  const bool no_grad = keeps_none(trace);
   const bool stops = signature->name.getTypeID() == mlir::TypeID::get<ir::DetachOp>();
   bool of_input = false;
   SmallVector<const Var *, 8> read(operands);
@@ -230,7 +234,14 @@ Var without_gradient(const Var &x) {
 
 bool may_have_gradient(const Var &x) {
   return (x.grad && grad_mode()) || (thread_trace && thread_trace->has_derivatives &&
-                                     x.value->of_input && thread_grad_mode != GradMode::kNoGrad);
+                                     x.value->of_input && !keeps_none(*thread_trace));
+}
+
+Var made_now(Var x) {
+  const Trace *trace = thread_trace;
+  return trace && trace->has_derivatives && keeps_none(*trace) && !x.value->no_grad
+             ? without_gradient(x)
+             : std::move(x);
 }
 
 Var with_flat_history(const Var &x, std::span<const Var *const> of) {

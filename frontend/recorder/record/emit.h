@@ -46,6 +46,9 @@ Var with_own_history(const Var &x);
 Var with_flat_history(const Var &x, std::span<const Var *const> of);
 // x's value without history. A function that is traced says so in its program.
 Var without_gradient(const Var &x);
+// x as what a call makes, which may be an operand's value: of a function that is traced it has no
+// gradient where no history is kept.
+Var made_now(Var x);
 // Whether what is made of x may be differentiated by it: now, or as a part of a traced program.
 bool may_have_gradient(const Var &x);
 // A scalar that is part of the program.

@@ -18,7 +18,7 @@
 namespace weft::recorder {
 
 constinit std::atomic<Recorder *> the_recorder{nullptr};
-constinit thread_local GradMode thread_grad_mode = GradMode::kOn;
+constinit thread_local bool thread_grad_mode = true;
 constinit thread_local Trace *thread_trace = nullptr;
 constinit thread_local uint32_t thread_rank = 0;
 

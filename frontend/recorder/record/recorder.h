@@ -109,27 +109,22 @@ inline const TypeInfo *type_info(DType dtype, const Shape &dims) {
 extern constinit thread_local uint32_t thread_rank;
 
 // Whether calls keep history.
-enum class GradMode : uint8_t {
-  kOn,
-  kOff,    // a derivative is recorded, which nobody asked to differentiate again
-  kNoGrad, // the user's NoGrad: to every gradient what is made is constant
-};
-extern constinit thread_local GradMode thread_grad_mode;
+extern constinit thread_local bool thread_grad_mode;
 inline bool grad_mode() {
-  return thread_grad_mode == GradMode::kOn;
+  return thread_grad_mode;
 }
-// While it lives, derivatives are recorded, with history or not.
+// While it lives, calls keep history or not: those that record a derivative.
 class DerivativeScope : Scope {
 public:
   explicit DerivativeScope(bool with_history) : before_(thread_grad_mode) {
-    thread_grad_mode = with_history ? GradMode::kOn : GradMode::kOff;
+    thread_grad_mode = with_history;
   }
   ~DerivativeScope() {
     thread_grad_mode = before_;
   }
 
 private:
-  GradMode before_;
+  bool before_;
 };
 
 // --- Parts of tensors (frontend/sharding) ---
@@ -234,7 +229,10 @@ public:
   // Its program has derivatives of its own, which follow from the ops: where a gradient by an input
   // stops, an op says so (without_gradient).
   bool has_derivatives = false;
-  std::unordered_map<Value *, std::pair<ValueRef, Var>> without_gradient; // of what NoGrad made
+  // It was called where no history is kept: its program has a derivative all the same.
+  const bool without_history = !grad_mode();
+  std::unordered_map<Value *, std::pair<ValueRef, Var>>
+      without_gradient;    // of what was made without history
   std::string exchange;    // where the function exchanges with other ranks first
   // GradNode::number: the function's own have this one or a higher one.
   uint64_t first_gradient = 0;

@@ -157,7 +157,7 @@ struct Value : Pooled<Value> {
                              // again
   bool is_left = false;      // a leaf that recorded ops alone keep: see Recorder::input_bytes
   bool of_input = false;     // in a trace with derivatives: an input, or computed of one ...
-  bool no_grad = false;      // ... under NoGrad
+  bool no_grad = false;      // ... without history
   uint8_t stability = 0;     // scratch of slicing, as are the next two and `epoch`
   uint32_t slice_uses = 0;
   uint32_t number = 0;
