@@ -51,14 +51,15 @@ Var by_channel(const Var &vector, const Shape &dims) {
 }
 
 // A vector with one number a channel of x, of x's dtype.
-Var channel_vector(const Tensor &tensor, const char *argument, const Var &x) {
+Var channel_vector(const Tensor &tensor, const char *argument, const Var &x, DType dtype) {
   Var var = read(tensor, argument);
   bool fits = var.ndim() == 1 && var.dims()[0] == x.dims()[1];
-  if (!fits || var.dtype() != x.dtype())
+  if (!fits || var.dtype() != dtype)
     fail(fits ? ErrorKind::kDType : ErrorKind::kShape,
          "x is " + describe(x) + ", " + argument + " is " + describe(var) + "; it must be " +
-             name(x.dtype()) + " " + to_string(Shape{x.dims()[1]}) +
-             ", a number for each channel of x");
+             name(dtype) + " " + to_string(Shape{x.dims()[1]}) +
+             ", a number for each channel of x" +
+             (dtype == x.dtype() ? "" : ", as weight and the statistics all are, or none"));
   return var;
 }
 
@@ -301,20 +302,23 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
     count *= i == 1 ? 1 : var.dims()[i];
   // Parameters and statistics of 16-bit images may be float32, as PyTorch has it: then all is
   // computed in float32 and the result rounded once.
-  DType given = var.dtype();
+  const DType given = var.dtype();
+  DType computed = given;
   if (weight.defined() ? checked(weight, "weight")->type->dtype == DType::kFloat32
                        : running_mean.defined() &&
                              checked(running_mean, "running_mean")->type->dtype == DType::kFloat32)
-    var = widened(var);
+    computed = computing_dtype(given);
   Var w, b, mean, variance;
   if (weight.defined())
-    w = channel_vector(weight, "weight", var);
+    w = channel_vector(weight, "weight", var, computed);
   if (bias.defined())
-    b = channel_vector(bias, "bias", var);
+    b = channel_vector(bias, "bias", var, computed);
   if (running_mean.defined())
-    mean = channel_vector(running_mean, "running_mean", var);
+    mean = channel_vector(running_mean, "running_mean", var, computed);
   if (running_variance.defined())
-    variance = channel_vector(running_variance, "running_variance", var);
+    variance = channel_vector(running_variance, "running_variance", var, computed);
+  if (computed != given)
+    var = widened(var);
   if (!options.training) {
     if (!mean || !variance)
       fail(ErrorKind::kValue, "running_mean or running_variance is undefined; without training "
@@ -373,9 +377,11 @@ Tensor group_norm(const Tensor &x, int64_t groups, const Tensor &weight, const T
   Var rows = emit_reshape(widened(var), {var.dims()[0], groups, channels / groups * pixels});
   Var y = emit_reshape(emit_layer_norm(rows, Var(), Var(), 1, eps)[0], var.dims());
   if (weight.defined())
-    y = emit_mul(y, by_channel(widened(channel_vector(weight, "weight", var)), var.dims()));
+    y = emit_mul(
+        y, by_channel(widened(channel_vector(weight, "weight", var, var.dtype())), var.dims()));
   if (bias.defined())
-    y = emit_add(y, by_channel(widened(channel_vector(bias, "bias", var)), var.dims()));
+    y = emit_add(y,
+                 by_channel(widened(channel_vector(bias, "bias", var, var.dtype())), var.dims()));
   return wrap(rounded(y, var.dtype()));
 }
 

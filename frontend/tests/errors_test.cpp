@@ -626,6 +626,14 @@ TEST(Errors, Windows) {
        ErrorKind::kDType,
        {"batch_norm: x is float64 [1, 2, 5, 6], weight is float16 [2]"},
        [] { batch_norm(ones({1, 2, 5, 6}, float64), zeros({2}), ones({2}), ones({2}, float16)); }},
+      {"batch_norm's statistics",
+       ErrorKind::kDType,
+       {"batch_norm: x is bfloat16 [1, 2, 5, 6], running_mean is bfloat16 [2]; it must be float32",
+        "as weight and the statistics all are"},
+       [] {
+         Tensor narrow = zeros({2}, bfloat16);
+         batch_norm(ones({1, 2, 5, 6}, bfloat16), narrow, narrow, ones({2}), zeros({2}));
+       }},
       {"stride",
        ErrorKind::kValue,
        {"conv2d: stride is 0; it must lie in [1, 2147483647]"},
