@@ -125,8 +125,10 @@ public:
   // as one more, last input. A derivative is a program like any other: its own outputs can be
   // differentiated again. It is what grad() gives in the function: where that detaches, or computes
   // without history (NoGrad, grad() without create_graph), gradients stop, and the program has
-  // weft.detach there. Two things a program does not know: hooks, and that what is written without
-  // history, or through what detach() gave, into a tensor with one leaves that one as it was.
+  // weft.detach there; in a function that is traced under NoGrad only where it detaches. What a
+  // program does not know: hooks, among them that which makes cholesky's derivative symmetric; and
+  // that what is written without history, or through what detach() gave, into a tensor with one
+  // leaves that one as it was.
   // Errors: an input or output that is not there or has no floating dtype, an op without a
   // derivative, a program that writes what it keeps or is given (a generator, running statistics).
   Program differentiate(const DifferentiateOptions &options = {},

@@ -138,10 +138,13 @@ void export_model(Flags flags) {
   }
   std::cerr << "wrote " << flags.compile.output << "\n";
   // As compile() names what it writes beside the output.
-  auto beside = [&](const char *ending) {
-    return std::filesystem::path(flags.compile.output).replace_extension(ending).string();
-  };
   const Emit emit = flags.compile.emit;
+  auto beside = [&](const char *ending) {
+    std::filesystem::path path(flags.compile.output);
+    if (emit == Emit::executable)
+      return path.string() + "." + ending;
+    return path.replace_extension(ending).string();
+  };
   const bool is_object = emit == Emit::object || emit == Emit::library;
   if (!as_weights && is_object)
     std::cerr << "wrote " << beside("h") << "\n";

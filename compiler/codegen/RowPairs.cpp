@@ -62,8 +62,16 @@ int64_t RowSchedule::pairedBytes(BlockArgument argument) const {
 
 // Where vectors are narrow, sixteen accumulators do not stay in registers.
 bool RowSchedule::paysToPair() const {
-  return kernel.vectorBytes >= kWideVectorBytes &&
+  return kernel.vectorBytes >= kWideVectorBytes && pairedPieces(kLeastPaired) >= kLeastPieces &&
          domain.atoms()[domain.outer()[domain.outer().size() - 2]] >= kLeastPaired;
+}
+
+// Pieces, of so many rows that meet kLanes others.
+int64_t RowSchedule::pairedPieces(int64_t rows) const {
+  ArrayRef<int32_t> outer = domain.outer();
+  return domain.positions(outer.drop_back(2)) *
+         llvm::divideCeil(domain.atoms()[outer[outer.size() - 2]], rows) *
+         llvm::divideCeil(domain.atoms()[outer.back()], kLanes);
 }
 
 // The elements of kLanes rows from `first` on, which `atoms` place but for the innermost outer
@@ -166,10 +174,12 @@ LogicalResult RowSchedule::emitPairs() {
   ArrayRef<int32_t> outer = domain.outer(), others = outer.drop_back(2);
   int32_t along = outer.back(), again = outer[outer.size() - 2];
   int64_t extent = domain.atoms()[along], repeats = domain.atoms()[again],
-          blocks = llvm::divideCeil(extent, kLanes),
-          some = std::min(repeats, kernel.choices.number("rows", kPairedRows, {16, 64, 256})),
+          blocks = llvm::divideCeil(extent, kLanes), preferred = kPairedRows;
+  while (preferred > kLeastPaired && pairedPieces(preferred) < kLeastPieces)
+    preferred /= 4;
+  int64_t some = std::min(repeats, kernel.choices.number("rows", preferred, {4, 16, 64, 256})),
           groups = llvm::divideCeil(repeats, some);
-  kernel.info.count = domain.positions(others) * groups * blocks;
+  kernel.info.count = pairedPieces(some);
   f.loop(f.begin, f.end, kernel.info.count, [&](Index piece) {
     auto [outside, block] = space.divide(piece, blocks);
     auto [other, group] = space.divide(outside, groups);

@@ -162,6 +162,7 @@ struct RowSchedule : Sweeps {
   int64_t foldedOps() const;
   llvm::SmallVector<mlir::BlockArgument> pairedInputs() const;
   int64_t pairedBytes(mlir::BlockArgument argument) const;
+  int64_t pairedPieces(int64_t rows) const;
   bool paysToPair() const;
   void turnPairs(KernelFunction &f, llvm::MutableArrayRef<Index> atoms, const Index &first,
                  int64_t count);

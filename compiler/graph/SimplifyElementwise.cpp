@@ -160,7 +160,9 @@ LogicalResult simplifyCast(ir::CastOp op, RewriterBase &rewriter) {
 bool choosesBetweenEqual(ir::SelectOp op) {
   Value x = op.getOnTrue(), condition = op.getCondition(), value = op.getOnFalse();
   auto upper = value.getDefiningOp<ir::MinimumOp>();
-  auto lower = (upper ? upper.getLhs() : value).getDefiningOp<ir::MaximumOp>();
+  auto lower = upper && upper.getLhs() == x
+                   ? ir::MaximumOp()
+                   : (upper ? upper.getLhs() : value).getDefiningOp<ir::MaximumOp>();
   if (lower ? lower.getLhs() != x : !upper || upper.getLhs() != x)
     return false;
   Value above = condition, below = condition;

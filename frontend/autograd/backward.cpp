@@ -75,7 +75,7 @@ public:
              "the gradient is " + describe(g) + ", " + what + " is " + describe(output) +
                  ": they must have one dtype and shape, and lie on one device");
       if (!create_graph_)
-        g = g.without_history();
+        g = without_gradient(g);
     } else {
       if (output.type().elements != 1)
         fail(ErrorKind::kShape, std::string(what) + " has shape " + to_string(output.dims()) +

@@ -338,11 +338,12 @@ Tensor batch_norm(const Tensor &x, Tensor running_mean, Tensor running_variance,
       result = result + wrap(b).reshape(channels);
     return result.to(given);
   }
-  // The batch's statistics are float32 whatever x is: those of float16 leave its range sooner than
-  // x does.
-  var = widened(var);
-  w = w ? widened(w) : w;
-  b = b ? widened(b) : b;
+  // A variance leaves the range of float16 sooner than x does.
+  if (var.dtype() == DType::kFloat16) {
+    var = widened(var);
+    w = w ? widened(w) : w;
+    b = b ? widened(b) : b;
+  }
   auto [normalized, batch_mean, batch_variance] = emit_batch_norm(var, w, b, options.eps);
   auto move = [&](const Tensor &running, const Var &current, double factor) {
     NoGrad no_grad;

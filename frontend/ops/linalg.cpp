@@ -119,10 +119,6 @@ Tensor cholesky(const Tensor &x, bool upper, Location location) {
   // The op's derivative is that of the triangle which it reads.
   if (matrices.requires_grad())
     matrices.register_hook([](const Tensor &g) { return (g + g.mT()) * 0.5; });
-  else if (may_have_gradient(read(matrices, "x"))) {
-    Tensor both = (matrices + matrices.mT()) * 0.5;
-    matrices = matrices.detach() + (both - both.detach());
-  }
   Tensor lower = wrap(emit_cholesky(read(upper ? matrices.mT() : matrices, "x")));
   return narrowed(upper ? lower.mT() : lower, x);
 }

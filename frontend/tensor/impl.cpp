@@ -309,6 +309,9 @@ static Var read_step(View &view, Var from, uint64_t version) {
     view.cached_history = GradEdge();
   bool alive =
       view.cached && !view.cached->gone() && !view.cached->withdrawn && !is_lost(view.cached);
+  // What was read without history in a trace stops gradients, which the view does not.
+  if (alive && view.cached->no_grad && grad_mode())
+    alive = false;
   Var x;
   if (alive && (!wants_history || view.cached_history.node)) {
     x.value = ValueRef(view.cached);

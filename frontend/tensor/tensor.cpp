@@ -172,7 +172,7 @@ Tensor &Tensor::detach_(Location location) {
     impl->view->own = GradEdge();
     return *this;
   }
-  if (trace && impl->var && impl->var.value->node) {
+  if (trace && impl->var && impl->var.value->node && may_have_gradient(impl->var)) {
     impl->var.value = without_gradient(impl->var).value;
     ++impl->version;
   }

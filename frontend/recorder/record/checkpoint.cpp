@@ -271,7 +271,7 @@ void Replay::record(const std::shared_ptr<Checkpoint> &checkpoint, const Var &co
     llvm::SmallVector<Var, 4> operands;
     for (uint32_t number : op.operands)
       operands.push_back(Var{values[number]});
-    Node *node = recorder().ir->enter(op.signature, pointers(operands), op.line);
+    Node *node = enter(op.signature, pointers(operands), op.line);
     node->again = checkpoint->line;
     for (uint32_t i = 0; i < node->results.size(); ++i) {
       values[op.first + i] = node->results[i];

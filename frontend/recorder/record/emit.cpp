@@ -81,9 +81,11 @@ static bool keeps_none(const Trace &trace) {
     of_input |= value->of_input;
     if (!value->no_grad || no_grad || stops)
       continue;
-    auto [known, fresh] = trace.without_gradient.try_emplace(value);
-    if (fresh)
-      known->second = {operand->value, without_gradient(*operand)};
+    auto known = trace.without_gradient.find(value);
+    if (known == trace.without_gradient.end())
+      known = trace.without_gradient
+                  .emplace(value, std::pair(operand->value, without_gradient(*operand)))
+                  .first;
     operand = &known->second.second;
   }
   Node *node = recorder().ir->enter(signature, read, line);
@@ -94,7 +96,7 @@ static bool keeps_none(const Trace &trace) {
   return node;
 }
 
-static Node *enter(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line) {
+Node *enter(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line) {
   if (Trace *trace = thread_trace; trace && trace->has_derivatives) [[unlikely]]
     return enter_traced(*trace, signature, operands, line);
   return recorder().ir->enter(signature, operands, line);

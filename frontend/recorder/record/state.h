@@ -139,7 +139,8 @@ void record_indirectly(Signature *signature, llvm::ArrayRef<const Var *> operand
                        llvm::SmallVectorImpl<Var> &results);
 // What calls of the op record instead; null for most. From any thread.
 std::shared_ptr<const OpReplacement> replacement_of(llvm::StringRef op);
-// As it is, of whole tensors.
+// As it is, of whole tensors: without its history, and with it.
+Node *enter(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line);
 void record_itself(Signature *signature, llvm::ArrayRef<const Var *> operands, SourceLine *line,
                    llvm::SmallVectorImpl<Var> &results);
 
