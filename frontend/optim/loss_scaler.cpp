@@ -19,8 +19,9 @@ struct LossScaler::State {
   std::vector<Tensor> owners; // the first parameters of the optimizers that it is for, from the
                               // first step on
   // Where `unscaled` is 1, between unscale_() and step(): whether all gradients are finite,
-  // bool [].
-  Tensor finite;
+  // bool []; and what it held before, which step() puts back: a function that does both leaves it
+  // as it was, so that it is no state of a traced one.
+  Tensor finite, before;
   std::shared_ptr<recorder::HostState> unscaled = std::make_shared<recorder::HostState>(1, 0);
 
   nn::NamedTensors tensors() const {
@@ -160,7 +161,9 @@ void LossScaler::unscale_all(std::span<const Optimizer *const> optimizers, Locat
          "unscale_: the gradients were unscaled before; it is called once before each step",
          location);
   NoGrad no_grad;
-  state.finite.copy_(unscale(optimizers, state.scale, "unscale_", location));
+  Tensor finite = unscale(optimizers, state.scale, "unscale_", location);
+  state.before = state.finite.clone();
+  state.finite.copy_(finite);
   state.unscaled->front() = 1;
 }
 
@@ -203,6 +206,8 @@ void LossScaler::step_all(std::span<Optimizer *const> optimizers, Location locat
     state.unscaled->front() = 1;
     throw;
   }
+  if (Tensor before = std::exchange(state.before, Tensor()); before.defined())
+    state.finite.copy_(before);
 }
 
 void LossScaler::step(Optimizer &optimizer, Location location) {

@@ -283,6 +283,38 @@ TEST(LossScaler, ASecondOptimizerIsAnError) {
   EXPECT_MESSAGE(LossScaler().step(LossScaler::Optimizers()), "no optimizer in the list");
 }
 
+// Whether gradients are finite is known inside the step alone.
+TEST(LossScaler, ATracedStepHasNoStateBesideWhatIsNamed) {
+  Model model;
+  SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  LossScaler scaler({.init_scale = 8});
+  auto step = [&](const Tensor &slope) {
+    optimizer.zero_grad();
+    Tensor loss = model.loss(slope);
+    scaler.scale(loss).backward();
+    scaler.unscale_(optimizer);
+    clip_grad_value(model.parameters(), 2);
+    scaler.step(optimizer);
+    return loss;
+  };
+  Program program = trace(step, {scalar(1, float32)},
+                          {{"model", nn::NamedTensors{{"a", model.a}, {"b", model.b}}},
+                           {"optimizer", optimizer},
+                           {"scaler", scaler}});
+  std::vector<std::string> unnamed;
+  for (const auto &[name, tensor] : program.state())
+    if (name.find('.') == std::string::npos)
+      unnamed.push_back(name);
+  EXPECT_EQ(unnamed, std::vector<std::string>());
+  for (float slope : {1.f, kInfinity, -0.5f}) {
+    Tensor expected = step(scalar(slope, float32));
+    EXPECT_EQ(program.run({scalar(slope, float32)})[0].item<float>(), expected.item<float>());
+  }
+  for (const auto &[name, tensor] : program.state())
+    if (name == "model.b")
+      EXPECT_EQ(values(tensor), values(model.b));
+}
+
 // Groups of one loss: they step as one, or none does, and none sees another scale than the others.
 TEST(LossScaler, OptimizersOfOneLossStepTogether) {
   auto run = [](bool scales, bool jits) {
