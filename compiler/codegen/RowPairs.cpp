@@ -34,7 +34,7 @@ SmallVector<BlockArgument> RowSchedule::pairedInputs() const {
       domain.rowSize() <= kLanes || sweeps[0].reductions.size() != 1)
     return {};
   ArrayRef<int32_t> outer = domain.outer();
-  int32_t along = outer.back(), again = outer[outer.size() - 2];
+  int32_t along = outer.back(), again = outer.drop_back().back();
   if (domain.atoms()[along] < kLanes || foldedOps() * kSlots * kLanes > kMostTogetherOps)
     return {};
   SmallVector<BlockArgument> turnedInputs;
@@ -63,14 +63,14 @@ int64_t RowSchedule::pairedBytes(BlockArgument argument) const {
 // Where vectors are narrow, sixteen accumulators do not stay in registers.
 bool RowSchedule::paysToPair() const {
   return kernel.vectorBytes >= kWideVectorBytes && pairedPieces(kLeastPaired) >= kLeastPieces &&
-         domain.atoms()[domain.outer()[domain.outer().size() - 2]] >= kLeastPaired;
+         domain.atoms()[domain.outer().drop_back().back()] >= kLeastPaired;
 }
 
 // Pieces, of so many rows that meet kLanes others.
 int64_t RowSchedule::pairedPieces(int64_t rows) const {
   ArrayRef<int32_t> outer = domain.outer();
   return domain.positions(outer.drop_back(2)) *
-         llvm::divideCeil(domain.atoms()[outer[outer.size() - 2]], rows) *
+         llvm::divideCeil(domain.atoms()[outer.drop_back().back()], rows) *
          llvm::divideCeil(domain.atoms()[outer.back()], kLanes);
 }
 
@@ -114,18 +114,8 @@ void RowSchedule::sweepPair(KernelFunction &f, MutableArrayRef<Index> atoms, Val
   for (int32_t atom : domain.outer())
     place.push_back(atoms[atom]);
   Index rows = space.linearize(place, domain.extents(domain.outer()));
-  trackOtherReads(f);
-  auto storeRowsOf = [&](const Sweep &sweep) {
-    placeAtoms(space, domain, atoms, domain.inner(), Index::of(0));
-    for (int64_t i : sweep.rowStores)
-      store(f, compute(f, i, atoms, mask), mask);
-    for (Operation *total : sweep.rowTotals) {
-      Value term = total->getOperand(0),
-            value = f.e.at(kernel.lowered.lookup(term), f.position(term, atoms), mask);
-      f.e.store(buffer(f, partials[total]), f.e.broadcast(value), rows, mask);
-    }
-  };
-  storeRowsOf(sweeps[0]);
+  placeAtoms(space, domain, atoms, domain.inner(), Index::of(0));
+  storeRows(f, sweeps[0], rows, atoms, mask);
   auto add = [&](const Index &column, Value &lane) {
     placeAtoms(space, domain, atoms, domain.inner(), column);
     for (auto [argument, offset] : paired) {
@@ -162,7 +152,7 @@ void RowSchedule::sweepPair(KernelFunction &f, MutableArrayRef<Index> atoms, Val
     f.e.dropKnown(kernel.lowered.lookup(argument));
   placeAtoms(space, domain, atoms, domain.inner(), Index::of(0));
   f.know(op, atoms, [sum = foldTogether(f, reduction, slots[0])] { return sum; });
-  storeRowsOf(sweeps[1]);
+  storeRows(f, sweeps[1], rows, atoms, mask);
   f.e.dropKnown(kernel.lowered.lookup(op->getResult(0)));
 }
 
@@ -172,7 +162,7 @@ LogicalResult RowSchedule::emitPairs() {
   KernelFunction f(kernel, kernel.info.symbol);
   IndexSpace &space = f.e.space;
   ArrayRef<int32_t> outer = domain.outer(), others = outer.drop_back(2);
-  int32_t along = outer.back(), again = outer[outer.size() - 2];
+  int32_t along = outer.back(), again = outer.drop_back().back();
   int64_t extent = domain.atoms()[along], repeats = domain.atoms()[again],
           blocks = llvm::divideCeil(extent, kLanes), preferred = kPairedRows;
   while (preferred > kLeastPaired && pairedPieces(preferred) < kLeastPieces)

@@ -39,14 +39,18 @@ void RowSchedule::storeFull(KernelFunction &f, int64_t l, ArrayRef<KernelFunctio
 }
 
 void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &row) {
+  storeRows(f, sweep, row, atomPositions(f, row, Index::of(0)), nullptr);
+}
+
+void RowSchedule::storeRows(KernelFunction &f, const Sweep &sweep, const Index &row,
+                            ArrayRef<Index> atoms, Value mask) {
   trackOtherReads(f);
-  auto atoms = atomPositions(f, row, Index::of(0));
   for (int64_t i : sweep.rowStores)
-    store(f, compute(f, i, atoms));
+    store(f, compute(f, i, atoms, mask), mask);
   for (Operation *op : sweep.rowTotals) {
-    Value value =
-        f.e.at(kernel.lowered.lookup(op->getOperand(0)), f.position(op->getOperand(0), atoms));
-    f.e.store(buffer(f, partials[op]), value, row, nullptr);
+    Value value = f.e.at(kernel.lowered.lookup(op->getOperand(0)),
+                         f.position(op->getOperand(0), atoms), mask);
+    f.e.store(buffer(f, partials[op]), value, row, mask);
   }
 }
 

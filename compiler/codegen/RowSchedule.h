@@ -97,6 +97,9 @@ struct RowSchedule : Sweeps {
   void sweepRow(KernelFunction &f, int64_t level, const Index &row, const Index *chunk,
                 const Grouped *grouped = nullptr);
   void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row);
+  // Of the row, or rows in lanes, whose atoms are given.
+  void storeRows(KernelFunction &f, const Sweep &sweep, const Index &row,
+                 llvm::ArrayRef<Index> atoms, mlir::Value mask);
   // scratchRow: where position 0 of the unit's run is in scratch.
   void keepOrKnow(KernelFunction &f, int64_t level, const KernelFunction::Unit &unit,
                   llvm::ArrayRef<Index> atoms, const Index &scratchRow = Index::of(0));

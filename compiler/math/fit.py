@@ -98,8 +98,12 @@ def mills():
     error = max(abs(value(p, x) / value(q, x) / f(x) - 1) for x in [high * i / 800 for i in range(801)])
     print(f"Mills32: {mp.nstr(error, 3)}", file=sys.stderr)
     for name, coefficients in (("P", p), ("Q", q)):
-        print(f"// {name} of exp(a^2 / 2) Phi(-a) = P(a) / Q(a) on [0, 14.6]")
-        print(f"inline constexpr double kMills32{name}[] = {{{', '.join(mp.nstr(c, 18) for c in coefficients)}}};")
+        declare(f"Mills32{name}", f"{name} of exp(a^2 / 2) Phi(-a) = P(a) / Q(a) on [0, 14.6]", coefficients)
+
+
+def declare(name, text, coefficients):
+    print(f"// {text}")
+    print(f"inline constexpr double k{name}[] = {{{', '.join(mp.nstr(c, 18) for c in coefficients)}}};")
 
 
 half_ln2 = log(2) / 2 * mpf("1.01")
@@ -130,16 +134,13 @@ for name, text, f, low, high, degree32, degree64 in rows:
             continue
         coefficients = interpolate(f, low, high, degree)
         print(f"{name}{bits}: {mp.nstr(worst(f, coefficients, low, high), 3)}", file=sys.stderr)
-        print(f"// {text} on [{mp.nstr(mpf(low), 6)}, {mp.nstr(mpf(high), 6)}]")
-        numbers = ", ".join(mp.nstr(c, 18) for c in coefficients)
-        print(f"inline constexpr double k{name}{bits}[] = {{{numbers}}};")
+        declare(f"{name}{bits}", f"{text} on [{mp.nstr(mpf(low), 6)}, {mp.nstr(mpf(high), 6)}]", coefficients)
 log_erfc = lambda a: log(erfc(a)) / a + 1
 # Of doubles what counts is the error of 1 - erfc(a), in units of 1.
 tail = weighted(log_erfc, lambda a: a * erfc(a) + mpf(10) ** -19, 1, mpf("5.95"), 17)
 error = max(abs(sum(c * a**k for k, c in enumerate(tail)) - log_erfc(a)) * a * erfc(a) for a in [1 + mpf(i) / 81 for i in range(401)])
 print(f"ErfTail64, of erf: {mp.nstr(error, 3)}", file=sys.stderr)
-print("// log(erfc(a)) / a + 1 on [1.0, 5.95]")
-print(f"inline constexpr double kErfTail64[] = {{{', '.join(mp.nstr(c, 18) for c in tail)}}};")
+declare("ErfTail64", "log(erfc(a)) / a + 1 on [1.0, 5.95]", tail)
 mills()
 with mp.workdps(420):
     digits = ", ".join(str(int(mp.floor(2 / pi * mpf(2) ** (24 * (i + 1)))) % 2**24) for i in range(48))

@@ -50,7 +50,7 @@ Var by_channel(const Var &vector, const Shape &dims) {
   return emit_broadcast(emit_reshape(vector, raised), dims);
 }
 
-// A vector with one number a channel of x, of x's dtype.
+// A vector of this dtype with one number a channel of x.
 Var channel_vector(const Tensor &tensor, const char *argument, const Var &x, DType dtype) {
   Var var = read(tensor, argument);
   bool fits = var.ndim() == 1 && var.dims()[0] == x.dims()[1];

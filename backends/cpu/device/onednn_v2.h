@@ -32,9 +32,15 @@ inline absl::Status to_status(dnnl_status_t status, const char *call) {
       return status;                                                                               \
   } while (false)
 
-// Whether the library's kernels for this machine use AVX-512.
+// Whether the library's kernels for this machine use all these instructions.
+inline bool has_isa(dnnl_cpu_isa_t instructions) {
+  return (dnnl_get_effective_cpu_isa() & instructions) == instructions;
+}
 inline bool has_avx512() {
-  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+  return has_isa(dnnl_cpu_isa_avx512_core);
+}
+inline bool has_avx2() {
+  return has_isa(dnnl_cpu_isa_avx2);
 }
 
 // Whether they multiply bf16 numbers by instructions for it that are faster than f32 ones: those of
@@ -42,11 +48,8 @@ inline bool has_avx512() {
 // such product of vectors where they issue two of f32. (1024 x 1024 x 1024 on one thread of Emerald
 // Rapids: 27 ms, f32 with its conversions 16 ms.)
 inline bool has_fast_bf16() {
-  auto has = [isa = dnnl_get_effective_cpu_isa()](int features) {
-    return (isa & features) == features;
-  };
-  return has(dnnl_cpu_isa_avx512_core_amx) ||
-         (has(dnnl_cpu_isa_avx512_core_bf16) && __builtin_cpu_is("amd"));
+  return has_isa(dnnl_cpu_isa_avx512_core_amx) ||
+         (has_isa(dnnl_cpu_isa_avx512_core_bf16) && __builtin_cpu_is("amd"));
 }
 
 // Whether they multiply bf16 numbers at all.
@@ -56,11 +59,6 @@ inline bool takes_bf16() {
 
 inline dnnl_data_type_t data_type(DType dtype) {
   return dtype == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
-}
-
-// The same of AVX2.
-inline bool has_avx2() {
-  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2;
 }
 
 template <typename T, dnnl_status_t (*destroy)(T)> class Owned {

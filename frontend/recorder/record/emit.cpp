@@ -97,7 +97,7 @@ static bool keeps_none(const Trace &trace) {
 }
 
 Node *enter(Signature *signature, ArrayRef<const Var *> operands, SourceLine *line) {
-  if (Trace *trace = thread_trace; trace && trace->has_derivatives) [[unlikely]]
+  if (Trace *trace = trace_with_derivatives()) [[unlikely]]
     return enter_traced(*trace, signature, operands, line);
   return recorder().ir->enter(signature, operands, line);
 }
@@ -227,23 +227,20 @@ Var with_own_history(const Var &x) {
 }
 
 Var without_gradient(const Var &x) {
-  if (!is_floating(x.dtype()) || !thread_trace || !thread_trace->has_derivatives ||
-      !x.value->of_input)
-    return x.without_history();
   Var alone = x.without_history();
+  if (!is_floating(x.dtype()) || !trace_with_derivatives() || !x.value->of_input)
+    return alone;
   return emit<ir::DetachOp>({&alone}, x.value->type);
 }
 
 bool may_have_gradient(const Var &x) {
-  return (x.grad && grad_mode()) || (thread_trace && thread_trace->has_derivatives &&
-                                     x.value->of_input && !keeps_none(*thread_trace));
+  const Trace *trace = trace_with_derivatives();
+  return (x.grad && grad_mode()) || (trace && x.value->of_input && !keeps_none(*trace));
 }
 
-Var made_now(Var x) {
-  const Trace *trace = thread_trace;
-  return trace && trace->has_derivatives && keeps_none(*trace) && !x.value->no_grad
-             ? without_gradient(x)
-             : std::move(x);
+Var made_in_trace(Var x) {
+  const Trace *trace = trace_with_derivatives();
+  return trace && keeps_none(*trace) && !x.value->no_grad ? without_gradient(x) : std::move(x);
 }
 
 Var with_flat_history(const Var &x, std::span<const Var *const> of) {

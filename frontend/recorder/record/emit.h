@@ -48,7 +48,10 @@ Var with_flat_history(const Var &x, std::span<const Var *const> of);
 Var without_gradient(const Var &x);
 // x as what a call makes, which may be an operand's value: of a function that is traced it has no
 // gradient where no history is kept.
-Var made_now(Var x);
+Var made_in_trace(Var x);
+inline Var made_now(Var x) {
+  return thread_trace ? made_in_trace(std::move(x)) : std::move(x);
+}
 // Whether what is made of x may be differentiated by it: now, or as a part of a traced program.
 bool may_have_gradient(const Var &x);
 // A scalar that is part of the program.

@@ -238,6 +238,10 @@ public:
   uint64_t first_gradient = 0;
 };
 extern constinit thread_local Trace *thread_trace; // null outside of such a function
+// Null also where its program has no derivatives.
+inline Trace *trace_with_derivatives() {
+  return thread_trace && thread_trace->has_derivatives ? thread_trace : nullptr;
+}
 // Null also while the trace evaluates: then all is as outside.
 inline Trace *active_trace() {
   return thread_trace && !thread_trace->evaluating ? thread_trace : nullptr;
